@@ -1,0 +1,1 @@
+"""Profiles: one TOML file a thing, installed with the package."""

@@ -1,0 +1,3 @@
+"""Capacity, power and cost planning for training very large models."""
+
+__version__ = "0.1.0"
