@@ -1,0 +1,272 @@
+"""What it runs on: accelerators, systems, fabrics, software stacks and storage, all in SI units.
+
+Rates of products are dense, bandwidths are one way and per device, memory is what the device shows to a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Topology = Literal["switch", "mesh", "torus"]
+"""Shape of a network tier: any pair at full speed, a link per pair, or rings along three axes."""
+
+Recompute = Literal["none", "selective", "full"]
+Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
+Schedule = Literal["none", "1f1b", "interleaved", "zero-bubble", "dualpipe"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """One device."""
+
+    name: str
+    vendor: str
+    device: str
+    """What is counted as one device, in words."""
+    memory_bytes: float
+    """Memory that the device shows to a program. [byte]"""
+    memory_bytes_per_s: float
+    """Peak memory bandwidth. [byte/s]"""
+    tdp_w: float
+    """Power limit. [W]"""
+    idle_w: float
+    """Power when idle with a program loaded. [W]"""
+    compute_units: int
+    """Units that take one output tile each (SMs, CUs, cores)."""
+    gemm_efficiency: Mapping[str, float]
+    """Share of the dense peak that the best-shaped product reaches, by format."""
+    in_training_efficiency: float
+    """What is left of that share in a long run (power, clocks)."""
+    attention_efficiency: Mapping[str, float]
+    """Share of the 16-bit peak that long causal attention reaches forward, by kernel (causal half counted)."""
+    attention_backward_ratio: float
+    """Backward share of attention over its forward share."""
+    memory_efficiency: float
+    """Share of the peak memory bandwidth that vector work reaches."""
+    k_ramp: float
+    """Inner dimension at which a product reaches half of its rate. [elements]"""
+    wave_hardness: float
+    """How much of an incomplete last wave of tiles is lost, 0 to 1."""
+    tile_m: int
+    """Rows of an output tile."""
+    tile_n: int
+    """Columns of an output tile."""
+    failures_per_device_s: float
+    """Failures of the device and its memory. [1/s]"""
+    clock_exponent: float
+    """Power above idle grows with the clock to this power."""
+    embodied_kg_co2e: float
+    """Making of one device. [kg CO2e]"""
+    bf16_flop_per_s: float | None = None
+    fp16_flop_per_s: float | None = None
+    fp8_flop_per_s: float | None = None
+    fp4_flop_per_s: float | None = None
+    int8_flop_per_s: float | None = None
+    best_published_mfu: Mapping[str, float] = field(default_factory=dict)
+    """Best model-FLOP utilisation that somebody published for a large run, by format."""
+
+    def peak_flop_per_s(self, precision: str) -> float | None:
+        """Dense peak of a format, None where the vendor gives none. [FLOP/s]"""
+        value: float | None = getattr(self, f"{precision}_flop_per_s", None)
+        return value
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Formats with a peak and a measured or fitted product efficiency."""
+        return tuple(f for f in self.gemm_efficiency if self.peak_flop_per_s(f))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A purchase unit: a node, a rack or a supernode as it is sold."""
+
+    name: str
+    vendor: str
+    accelerator: str
+    """Name of the accelerator profile."""
+    devices: int
+    """Devices in one purchase unit."""
+    node_devices: int
+    """Devices that one host serves and that fail together."""
+    racks: float
+    """Racks that one purchase unit fills."""
+    scaleup_devices: int
+    """Devices of one scale-up domain."""
+    scaleup_bytes_per_s: float
+    """Scale-up bandwidth of a device, one way. [byte/s]"""
+    scaleup_latency_s: float
+    """Latency of one scale-up step of a collective. [s]"""
+    scaleup_efficiency: float
+    """Share of the scale-up bandwidth that a ring collective reaches."""
+    scaleup_topology: Topology
+    scaleout_bytes_per_s: float
+    """Network interface bandwidth of a device, one way. [byte/s]"""
+    host_link_bytes_per_s: float
+    """Device to host memory, one way. [byte/s]"""
+    rated_w: float
+    """Nameplate of one purchase unit. [W]"""
+    host_w: float
+    """Processors, memory and drives of one purchase unit at work. [W]"""
+    nics: int
+    """Network interfaces of one purchase unit."""
+    nic_w: float
+    """Power of one network interface without its module. [W]"""
+    scaleup_w: float
+    """Scale-up switches of one purchase unit. [W]"""
+    fan_fraction: float
+    """Fans as a share of the power of the other parts."""
+    psu_efficiency: float
+    """Output over input of the power supplies."""
+    liquid_fraction: float
+    """Share of the heat that goes to liquid."""
+    cooling: Literal["air", "liquid"]
+    """Cooling that the system needs."""
+    failures_per_node_s: float
+    """Failures of a node other than its devices: host, interfaces, links, software. [1/s]"""
+    host_embodied_kg_co2e: float
+    """Making of one purchase unit without its devices. [kg CO2e]"""
+    fabric: str
+    """Default scale-out fabric."""
+    stack: str
+    """Default training software."""
+    used_devices_per_domain: tuple[int, ...] = ()
+    """Numbers of devices of a scale-up domain that layouts may use besides all of them (64 of 72)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """One level of the scale-out network, from inside out."""
+
+    name: str
+    span_devices: int
+    """Most devices that this level joins."""
+    oversubscription: float
+    """Downward over upward bandwidth; 1 for none."""
+    latency_s: float
+    """Latency of one step of a collective that crosses this level. [s]"""
+    topology: Topology = "switch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """The scale-out network."""
+
+    name: str
+    technology: str
+    port_bytes_per_s: float
+    """Line rate of a port, one way. [byte/s]"""
+    efficiency: float
+    """Share of the line rate that a long message between two nodes reaches."""
+    decay_per_doubling: float
+    """Loss of collective bandwidth for each doubling of the nodes."""
+    tiers: tuple[Tier, ...]
+    """Levels from inside out; the last one bounds the cluster."""
+    switch_w_per_port: float
+    """Power of a switch without its optics, per port. [W]"""
+    optic_w: float
+    """Power of one optical module. [W]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Training software at a version: what it can do, what it does by default, how well."""
+
+    name: str
+    version: str
+    formats: tuple[str, ...]
+    """Formats of matrix products; those after the first only with ``--allow`` or ``--precision``."""
+    attention_kernels: tuple[str, ...]
+    """Attention kernels, the preferred one first; the first that the device has is taken."""
+    schedules: tuple[Schedule, ...]
+    """Pipeline schedules that it can run."""
+    default_schedules: tuple[Schedule, ...]
+    """Those that a search takes without ``--allow``."""
+    sharding: tuple[Sharding, ...]
+    default_sharding: tuple[Sharding, ...]
+    recompute: tuple[Recompute, ...]
+    selective_modules: tuple[str, ...]
+    """Operators whose results are recomputed under selective recompute."""
+    sequence_parallel: bool
+    """Whether tensor-parallel ranks also share the tokens outside the products."""
+    uneven_pipeline: bool
+    """Whether stages may have different numbers of layers."""
+    max_tp: int
+    max_pp: int
+    max_cp: int
+    max_ep: int
+    expert_tensor_parallel: bool
+    """Whether experts may be cut by less than tp."""
+    weight_bytes: float
+    """Bytes of a weight that the device computes with. [byte]"""
+    gradient_bytes: float
+    """Bytes of a gradient that is kept through the step. [byte]"""
+    gradient_message_bytes: float
+    """Bytes of a gradient on the network. [byte]"""
+    optimizer_bytes: float
+    """Master copy and moments of one parameter. [byte]"""
+    optimizer_traffic_bytes: float
+    """Memory traffic of one parameter's update. [byte]"""
+    logit_bytes: float
+    """Memory held for one logit at the loss. [byte]"""
+    logit_traffic_bytes: float
+    """Memory traffic of one logit at the loss. [byte]"""
+    score_bytes: float
+    """Memory held for one attention score where the kernel writes them (eager). [byte]"""
+    score_traffic_forward_bytes: float
+    """Memory traffic of one attention score forward (eager). [byte]"""
+    score_traffic_backward_bytes: float
+    """Memory traffic of one attention score backward (eager). [byte]"""
+    vector_traffic: float
+    """Memory traffic of norms, activations and residuals over the nominal traffic."""
+    permutation_traffic: float
+    """The same for the routing of tokens to experts."""
+    host_s_per_layer: float
+    """Time that the host needs to launch one layer forward. [s]"""
+    tp_hidden_fraction: float
+    """Share of tensor-parallel traffic hidden behind its products."""
+    cp_hidden_fraction: float
+    """Share of context-parallel traffic hidden behind attention."""
+    ep_hidden_fraction: float
+    """Share of expert traffic hidden behind other work."""
+    pp_hidden_fraction: float
+    """Share of stage-to-stage traffic hidden behind compute."""
+    dp_hidden_fraction: float
+    """Most of the data-parallel traffic that can hide behind the backward and forward passes."""
+    contention_fraction: float
+    """Time that compute loses for each second of traffic hidden behind it."""
+    expert_imbalance_fraction: float
+    """How much more than the mean the busiest expert rank does."""
+    step_noise_fraction: float
+    """Standard deviation of a node's time over its mean."""
+    context_bytes: float
+    """Device memory of the runtime context and communicators. [byte]"""
+    fragmentation_fraction: float
+    """Allocator's reserve over what is allocated."""
+    margin_fraction: float
+    """Share of the device memory that a safe plan leaves free."""
+    step_error_fraction: float
+    """Half width of the 90 % interval of a predicted step time, relative."""
+    ranking_error_fraction: float
+    """Differences of predicted step times below this say nothing about the order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """Where checkpoints and data lie."""
+
+    name: str
+    technology: str
+    write_bytes_per_s: float
+    """Most that all writers together reach. [byte/s]"""
+    read_bytes_per_s: float
+    """Most that all readers together reach. [byte/s]"""
+    node_bytes_per_s: float
+    """Most that one node reaches, either way. [byte/s]"""
+    capacity_bytes: float
+    """Usable capacity. [byte]"""
+    w_per_byte: float
+    """Power of the capacity. [W/byte]"""
+    w_per_bytes_per_s: float
+    """Power of the bandwidth. [W/(byte/s)]"""

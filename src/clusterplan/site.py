@@ -1,0 +1,157 @@
+"""Where it runs, how it is cooled, and what things cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A place: climate, grid, tariff, and the building's electrical side."""
+
+    name: str
+    region: str
+    """Region of the grid figures, in words."""
+    mean_c: float
+    """Annual mean of the air temperature. [deg C]"""
+    seasonal_amplitude_c: float
+    """Half of the difference between the warmest and the coldest month. [K]"""
+    daily_amplitude_c: float
+    """Half of the mean daily range. [K]"""
+    mean_relative_humidity_fraction: float
+    ups_efficiency: float
+    """Output over input of the uninterruptible supply at its usual load."""
+    distribution_loss_fraction: float
+    """Loss between the supply and the racks, as a share of what enters."""
+    misc_fraction: float
+    """Lights and offices, as a share of the IT power."""
+    power_w: float | None = None
+    """Most that the site may draw at the meter; None if no limit is known. [W]"""
+    grid_kg_co2e_per_kwh: float
+    """Location-based mean carbon intensity. [kg CO2e/kWh]"""
+    contract_kg_co2e_per_kwh: float | None = None
+    """Market-based carbon intensity of the contracted supply; None if there is no contract. [kg CO2e/kWh]"""
+    grid_water_l_per_kwh: float | None = None
+    """Water that the generators use; None where nobody publishes it. [L/kWh]"""
+    usd_per_kwh: float
+    """Energy tariff. [USD/kWh]"""
+    demand_usd_per_kw_month: float
+    """Price of the highest draw of a month. [USD/kW/month]"""
+    usd_per_m3_water: float
+    """Water and sewage. [USD/m3]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AirLoop:
+    """How the heat that goes to air leaves the building."""
+
+    rejection: Literal["tower", "dry", "outside_air"]
+    fan_pa: float
+    """Pressure that the room's fans work against. [Pa]"""
+    fan_efficiency: float
+    rise_k: float
+    """Warming of the air through the servers. [K]"""
+    pump_pa: float
+    """Pressure that the chilled-water pumps work against. [Pa]"""
+    pump_efficiency: float
+    water_rise_k: float
+    """Warming of the water through the coils. [K]"""
+    supply_c: float
+    """Water to the coils, or air to the servers with outside air. [deg C]"""
+    return_c: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiquidLoop:
+    """How the heat that goes to liquid leaves the building."""
+
+    rejection: Literal["tower", "dry"]
+    pump_pa: float
+    """Pressure that distribution unit and facility pumps work against. [Pa]"""
+    pump_efficiency: float
+    water_rise_k: float
+    """Warming of the water through the racks. [K]"""
+    supply_c: float
+    """Facility water to the racks. [deg C]"""
+    return_c: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cooling:
+    """A cooling design; it can be combined with any site."""
+
+    name: str
+    air: AirLoop
+    liquid: LiquidLoop | None = None
+    rear_door: bool = False
+    """Whether coils at the racks take the heat that servers give to air."""
+    tower_approach_k: float
+    exchanger_approach_k: float
+    tower_fraction: float
+    """Tower fans and pumps per watt of heat."""
+    chiller_load_fraction: float
+    """Load of the chillers that run."""
+    dry_approach_k: float
+    dry_fan_fraction: float
+    """Dry-cooler fans per watt of heat."""
+    dry_rise_k: float
+    adiabatic_effectiveness: float
+    """Share of the wet-bulb depression that pads reach; 0 without pads."""
+    carnot_efficiency: float
+    """Air-cooled chiller over the Carnot cycle."""
+    condenser_lift_k: float
+    """Condenser over air temperature of the air-cooled chiller. [K]"""
+    max_wet_bulb_c: float
+    """Outside-air designs close the dampers above this wet bulb. [deg C]"""
+    concentration_cycles: float
+    """Cycles of concentration of the tower water."""
+    latent_fraction: float
+    """Share of a tower's heat that leaves as vapour."""
+    rack_limit_w: float
+    """Heat that one rack may give. [W]"""
+    capex_factor: float
+    """Price of the facility over that of an air-cooled one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """A dated price list."""
+
+    name: str
+    date: str
+    """Day on which the prices held, as 2026-11-30."""
+    currency: str
+    """ISO 4217 code."""
+    basis: Literal["rent", "own"]
+    """Whether a plan pays by the device-hour or for the machines."""
+    rent_usd_per_device_h: Mapping[str, float] = field(default_factory=dict)
+    """Rent by system, network and facility included. [USD/device/h]"""
+    rent_includes_energy: bool
+    """Whether the rent pays the electricity as well."""
+    system_usd: Mapping[str, float] = field(default_factory=dict)
+    """Price of one purchase unit by system. [USD]"""
+    network_usd_per_device: float
+    """Switches, optics and cables. [USD/device]"""
+    storage_usd_per_tb: float
+    """[USD/TB]"""
+    facility_usd_per_w: float
+    """Building and its equipment, per watt of IT. [USD/W]"""
+    it_life_s: float
+    facility_life_s: float
+    interest_fraction_per_year: float
+    residual_fraction: float
+    """Value of the machines at the end of their life over their price."""
+    utilisation_fraction: float
+    """Share of the owned hours that carry paid work."""
+    support_fraction_per_year: float
+    """Support and repair, of the price of the machines."""
+    facility_support_fraction_per_year: float
+    staff_persons: float
+    """People who run the cluster."""
+    usd_per_person_year: float
+    usd_per_kg_co2e: float
+    """Price of carbon; 0 for none. [USD/kg]"""
+    building_kg_co2e_per_w: float
+    """Making of the building. [kg CO2e/W]"""
