@@ -155,3 +155,43 @@ class Prices:
     """Price of carbon; 0 for none. [USD/kg]"""
     building_kg_co2e_per_w: float
     """Making of the building. [kg CO2e/W]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """How the cluster is run: what a failure costs, spares, and what devices draw in each phase."""
+
+    detect_s: float
+    """From a failure to its detection. [s]"""
+    diagnose_s: float
+    """From detection to knowing the node. [s]"""
+    replace_s: float
+    """Taking a spare node instead. [s]"""
+    launch_s: float
+    """Scheduling and starting the processes. [s]"""
+    communicator_s: float
+    """Setting up communicators, the part that does not grow. [s]"""
+    communicator_s_per_device: float
+    """Setting up communicators, for each device. [s]"""
+    warmup_s: float
+    """Until the first step runs at speed. [s]"""
+    repair_s: float
+    """Until a failed node is back in service. [s]"""
+    spare_shortage_fraction: float
+    """Share of the time in which the spares may be too few."""
+    asynchronous_checkpoint: bool
+    """Whether training goes on while a checkpoint is written."""
+    longest_checkpoint_interval_s: float
+    """No interval is longer than this, however rare failures are. [s]"""
+    repeated_fraction: float
+    """Steps repeated for reasons of training, not of machines, over all steps."""
+    matrix_activity_fraction: float
+    """Share of the range from idle power to the limit that matrix products draw."""
+    memory_activity_fraction: float
+    """The same for memory-bound work."""
+    communication_activity_fraction: float
+    """The same while a device waits for the network."""
+    waiting_activity_fraction: float
+    """The same in pipeline bubbles, checkpoints and restarts."""
+    provision_fraction: float
+    """Highest draw of a node over its nameplate, for the peak of the site."""
