@@ -14,8 +14,6 @@ outage. Every argument broadcasts against every other; a ``layout`` axis stands 
 
 from __future__ import annotations
 
-from itertools import repeat
-
 import numpy as np
 from scipy.special import exprel, gammainc, gammaincinv, lambertw, pdtrc
 
@@ -31,6 +29,9 @@ SHORT_STALL = 1e-3
 
 SHORT_PERIOD = 1e-2
 """Period over MTBF below which moments of a failed attempt come from their series, for the same reason."""
+
+CERTAIN = 1e-9
+"""Relative spread below which the end of the run is a point in time: 10 ms in four months."""
 
 
 def _floats(*values: ArrayLike) -> list[FloatArray]:
@@ -600,8 +601,9 @@ def useful_fraction(
     """
     interval, stall = _floats(interval_s, stall_s)
     period = interval + stall
-    training: FloatArray = interval / period
-    return training * kept_fraction(period, mtbf_s) * up_fraction(restore_s, down_s, mtbf_s)
+    training = interval / period
+    useful: FloatArray = training * kept_fraction(period, mtbf_s) * up_fraction(restore_s, down_s, mtbf_s)
+    return useful
 
 
 @formula
@@ -1111,7 +1113,7 @@ def deadline_probability(
     0.6321
     """
     deadline, mean, spread = _floats(deadline_s, wall_s, finish_standard_deviation_s)
-    certain = spread <= 0
+    certain = spread <= CERTAIN * mean
     shape = (mean / np.where(certain, mean, spread)) ** 2
     return np.where(certain, deadline >= mean, gammainc(shape, shape * deadline / mean))
 
@@ -1146,7 +1148,7 @@ def finish_quantile_s(probability: ArrayLike, wall_s: ArrayLike, finish_standard
     6.931
     """
     probability, mean, spread = _floats(probability, wall_s, finish_standard_deviation_s)
-    certain = spread <= 0
+    certain = spread <= CERTAIN * mean
     shape = (mean / np.where(certain, mean, spread)) ** 2
     return np.where(certain, mean, mean * gammaincinv(shape, probability) / shape)
 
@@ -1197,7 +1199,7 @@ def spare_nodes(
     enough: FloatArray = np.ceil(in_repair + tail / 3 + np.sqrt(tail**2 / 9 + 2 * in_repair * tail))
     short = np.full_like(enough, -1.0)  # P(X > -1) is 1
     halvings = int(np.ceil(np.log2(np.max(enough, initial=0) + 2)))
-    for _ in repeat(None, halvings):
+    for _ in range(halvings):
         middle = np.floor((short + enough) / 2)
         holds = pdtrc(middle, in_repair) <= shortage
         # At the end short + 1 = enough; middle is then short itself, and stays.
