@@ -1,0 +1,552 @@
+"""Electrical power of the computing equipment: accelerators by phase and clock, nodes, network, storage.
+
+Everything here is at the input of the power supplies of the equipment (what a rack meter reads); what the building adds
+is in ``facility``. Power is per device, per node or for a whole cluster, as each function says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.trace import formula
+
+
+def _float(value: ArrayLike) -> FloatArray:
+    """The value as an array of floats."""
+    return np.asarray(value, dtype=np.float64)
+
+
+@formula
+def accelerator_w(
+    idle_w: ArrayLike,
+    limit_w: ArrayLike,
+    activity_fraction: ArrayLike,
+    clock_fraction: ArrayLike,
+    exponent: ArrayLike,
+) -> FloatArray:
+    r"""Power of one accelerator in one phase of its work.
+
+    Parameters
+    ----------
+    idle_w : array_like
+        Power with a program loaded and no kernel running, shape ``(layout,)`` or ``(layout, phase)``. [W]
+    limit_w : array_like
+        Power limit of the device, at least ``idle_w``. [W]
+    activity_fraction : array_like
+        Share of the range from idle to limit that the phase draws at full clock: matrix products 1, memory-bound
+        kernels 0.7-0.85, exposed communication 0.35-0.5, waiting 0.15-0.3 (assumed; ranges that fit metered nodes). It
+        may exceed 1, and the limit then clips.
+    clock_fraction : array_like
+        Core clock over the clock that the device holds in training without a cap.
+    exponent : array_like
+        Power above idle goes as clock to this power: 2.5-3 while voltage follows the clock, 1.2-1.5 below the knee
+        where voltage is at its minimum.
+
+    Returns
+    -------
+    ndarray
+        Mean power in the phase, never above ``limit_w``; the shape that the inputs broadcast to. [W]
+
+    Notes
+    -----
+    :math:`P = \min(P_{lim},\; P_0 + (P_{lim} - P_0)\, a\, \phi^{\alpha})`: switching power goes as :math:`f V^2` and
+    voltage rises almost with the clock [1]_. A power that stays above idle as the clock falls is not modelled: below
+    half of the full clock the result is too low.
+
+    References
+    ----------
+    .. [1] A. P. Chandrakasan, S. Sheng, and R. W. Brodersen, "Low-power CMOS digital design," IEEE J. Solid-State
+       Circuits, vol. 27, no. 4, pp. 473-484, 1992.
+
+    Examples
+    --------
+    A 700 W device that idles at 100 W, half busy:
+
+    >>> float(accelerator_w(100, 700, 0.5, 1, 2.5))
+    400.0
+    """
+    idle_w, limit_w = _float(idle_w), _float(limit_w)
+    activity, clock = _float(activity_fraction), _float(clock_fraction)
+    drawn_w = idle_w + (limit_w - idle_w) * activity * clock ** _float(exponent)
+    return np.minimum(drawn_w, limit_w)
+
+
+@formula
+def clock_slowdown(clock_fraction: ArrayLike, clock_bound_fraction: ArrayLike) -> FloatArray:
+    r"""Time of a piece of work at a lower clock over its time at full clock.
+
+    Parameters
+    ----------
+    clock_fraction : array_like
+        Core clock over full clock, shape ``(layout,)``. More than 0.
+    clock_bound_fraction : array_like
+        Share of the time at full clock that goes with the core clock (matrix and vector units, caches); the rest waits
+        for memory or network, which have clocks of their own. 0.4-0.8 for training steps.
+
+    Returns
+    -------
+    ndarray
+        At least 1 for a clock below full, shape ``(layout,)``.
+
+    Notes
+    -----
+    :math:`t / t_0 = c / \phi + 1 - c`, which is Amdahl's law with the clock as the speed-up [1]_.
+
+    References
+    ----------
+    .. [1] G. M. Amdahl, "Validity of the single processor approach to achieving large scale computing capabilities,"
+       Proc. AFIPS Spring Joint Computer Conf., pp. 483-485, 1967.
+
+    Examples
+    --------
+    Half the clock doubles the half that depends on it:
+
+    >>> float(clock_slowdown(0.5, 0.5))
+    1.5
+    """
+    clock, bound = _float(clock_fraction), _float(clock_bound_fraction)
+    return bound / clock + 1 - bound
+
+
+@formula
+def capped_clock_fraction(
+    idle_w: ArrayLike,
+    limit_w: ArrayLike,
+    cap_w: ArrayLike,
+    activity_fraction: ArrayLike,
+    exponent: ArrayLike,
+) -> FloatArray:
+    r"""Highest clock that keeps a phase under a power cap: :func:`accelerator_w` solved for the clock.
+
+    Parameters
+    ----------
+    idle_w, limit_w : array_like
+        Idle power and power limit of the device, shape ``(layout,)``. [W]
+    cap_w : array_like
+        Power that the device is held to. Below ``idle_w`` no clock is low enough and the result is 0. [W]
+    activity_fraction, exponent : array_like
+        As for :func:`accelerator_w`.
+
+    Returns
+    -------
+    ndarray
+        Clock over full clock, 0 to 1, shape ``(layout,)``.
+
+    References
+    ----------
+    .. [1] As for :func:`accelerator_w`.
+
+    Examples
+    --------
+    A cap at the limit leaves the clock alone:
+
+    >>> float(capped_clock_fraction(100, 700, 700, 1, 2.5))
+    1.0
+    """
+    idle_w, limit_w = _float(idle_w), _float(limit_w)
+    headroom_w = np.maximum(_float(cap_w) - idle_w, 0)
+    drawn_w = (limit_w - idle_w) * _float(activity_fraction)
+    return np.minimum(headroom_w / drawn_w, 1) ** (1 / _float(exponent))
+
+
+@formula
+def phase_mean_w(shares: ArrayLike, watts: ArrayLike) -> FloatArray:
+    """Mean power over the phases of the work.
+
+    Parameters
+    ----------
+    shares : array_like
+        Share of the time spent in each phase, shape ``(layout, phase)``. Each row adds up to 1.
+    watts : array_like
+        Power in each phase, shape ``(layout, phase)`` or ``(phase,)``. [W]
+
+    Returns
+    -------
+    ndarray
+        Time-weighted mean, shape ``(layout,)``. [W]
+
+    Notes
+    -----
+    The same function takes the phases of a step (matrix, memory, communication, waiting) and the states of a run
+    (steps, checkpoint stalls, restarts). Energy is this mean times the wall time.
+
+    Examples
+    --------
+    Three quarters at 700 W, a quarter at 300 W:
+
+    >>> float(phase_mean_w([0.75, 0.25], [700, 300]))
+    600.0
+    """
+    return np.sum(_float(shares) * _float(watts), axis=-1)
+
+
+@formula
+def conversion_input_w(output_w: ArrayLike, efficiency: ArrayLike, fixed_w: ArrayLike = 0.0) -> FloatArray:
+    r"""Power that a converter takes from its input to give a certain output.
+
+    Parameters
+    ----------
+    output_w : array_like
+        Power delivered by one converter, shape ``(layout,)``. [W]
+    efficiency : array_like
+        Marginal efficiency, more than 0, at most 1.
+    fixed_w : array_like
+        Loss that is there whatever the load, seen at the output. [W]
+
+    Returns
+    -------
+    ndarray
+        Input power, shape ``(layout,)``. [W]
+
+    Notes
+    -----
+    :math:`P_{in} = (P_{out} + k) / \eta`, the loss model fitted to the converters of Frontier: 13 W and 0.98 from
+    380 V to the board of a node, 17 W and 0.96 for a rectifier that feeds four nodes [1]_.
+
+    References
+    ----------
+    .. [1] W. Brewer et al., "A digital twin framework for liquid-cooled supercomputers as demonstrated at exascale,"
+       Proc. SC24, 2024; constants from its open code, ExaDigiT RAPS, frontier configuration.
+
+    Examples
+    --------
+    Two per cent of a kilowatt and a fixed 20 W:
+
+    >>> float(conversion_input_w(960, 0.98, 20))
+    1000.0
+    """
+    output_w, efficiency = _float(output_w), _float(efficiency)
+    return (output_w + _float(fixed_w)) / efficiency
+
+
+@formula
+def node_w(
+    accelerator_w: ArrayLike,
+    devices: ArrayLike,
+    host_w: ArrayLike,
+    nics: ArrayLike,
+    nic_w: ArrayLike,
+    switch_w: ArrayLike,
+    fan_fraction: ArrayLike,
+    psu_efficiency: ArrayLike,
+    psu_fixed_w: ArrayLike = 0.0,
+) -> FloatArray:
+    r"""Power that one node, rack or supernode takes from the mains.
+
+    Parameters
+    ----------
+    accelerator_w : array_like
+        Mean power of one accelerator, shape ``(layout,)``; its idle power for a node that only waits. [W]
+    devices : array_like
+        Accelerators in the unit.
+    host_w : array_like
+        CPUs, memory, local drives and management of the whole unit, without fans. [W]
+    nics : array_like
+        Network adapters in the unit.
+    nic_w : array_like
+        One adapter without its optical module. [W]
+    switch_w : array_like
+        Scale-up switches of the unit together. [W]
+    fan_fraction : array_like
+        Fans over everything behind the power supplies: 0.08-0.15 air-cooled, about 0.01 with cold plates, 0 immersed.
+    psu_efficiency : array_like
+        Power supplies, mains to board: 0.94-0.96.
+    psu_fixed_w : array_like
+        Constant part of the loss of all supplies of the unit. [W]
+
+    Returns
+    -------
+    ndarray
+        Power of the unit, shape ``(layout,)``. [W]
+
+    Notes
+    -----
+    :math:`P = \left(\frac{g P_{acc} + P_{host} + n P_{nic} + P_{sw}}{1 - \varphi} + k\right) / \eta`. Fans follow the
+    power here; real ones have a floor, so an idle air-cooled node draws somewhat more. An eight-H100 node has been
+    metered at 6.85 kW in GPT-3 training when immersed (2.2 kW idle) [1]_ and at 7.0-8.4 kW with fans [2]_, of 10.2 kW
+    on its nameplate.
+
+    References
+    ----------
+    .. [1] MLCommons, MLPerf Training v4.0 results, power logs of the 64-node GPT-3 submission, 2024.
+    .. [2] I. Latif et al., "Empirical measurements of AI training power demand on a GPU-accelerated node," IEEE
+       Access, 2025.
+
+    Examples
+    --------
+    Eight devices of 700 W, 1.2 kW of host, eight adapters of 25 W, no fans, ideal supplies:
+
+    >>> float(node_w(700, 8, 1200, 8, 25, 0, 0, 1))
+    7000.0
+    """
+    accelerators_w = _float(devices) * _float(accelerator_w)
+    adapters_w = _float(nics) * _float(nic_w)
+    electronics_w = accelerators_w + adapters_w + _float(host_w) + _float(switch_w)
+    behind_supply_w = electronics_w / (1 - _float(fan_fraction))
+    return (behind_supply_w + _float(psu_fixed_w)) / _float(psu_efficiency)
+
+
+@formula
+def nameplate_w(rated_w: ArrayLike, units: ArrayLike, provision_fraction: ArrayLike) -> FloatArray:
+    """Power that is set aside for a number of nodes, from their nameplates.
+
+    Parameters
+    ----------
+    rated_w : array_like
+        Maximum power of one unit by its data sheet. [W]
+    units : array_like
+        Units fed, spares included, shape ``(layout,)``.
+    provision_fraction : array_like
+        Share of the nameplate that is provisioned: 0.8-0.9 for training, where few per cent of headroom are left [1]_.
+
+    Returns
+    -------
+    ndarray
+        Provisioned power, shape ``(layout,)``. [W]
+
+    References
+    ----------
+    .. [1] P. Patel et al., "Characterizing power management opportunities for LLMs in the cloud," Proc. ASPLOS, 2024.
+
+    Examples
+    --------
+    A hundred 10 kW nodes at 80 %:
+
+    >>> float(nameplate_w(10e3, 100, 0.8))
+    800000.0
+    """
+    rated_w, units = _float(rated_w), _float(units)
+    return rated_w * units * _float(provision_fraction)
+
+
+@formula
+def uplinks_per_endpoint(reaching_fraction: ArrayLike, used: ArrayLike) -> FloatArray:
+    r"""Links between switches of a fat tree, per endpoint, all tiers together.
+
+    Parameters
+    ----------
+    reaching_fraction : array_like
+        Share of an endpoint's bandwidth that reaches each tier from below, shape ``(tier,)``, from inside out: 1 in the
+        first, and in all of a tree that does not block; 0.5 in a tier behind 2:1 over-subscription.
+    used : array_like of bool
+        Whether the cluster is large enough to need each tier, shape ``(layout, tier)``. The first always is.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``.
+
+    Notes
+    -----
+    The endpoint's own link ends in the first tier and is not counted; each further tier has one link per endpoint and
+    unit of bandwidth that reaches it: :math:`L - 1` for :math:`L` tiers without blocking [1]_.
+
+    References
+    ----------
+    .. [1] M. Al-Fares, A. Loukissas, and A. Vahdat, "A scalable, commodity data center network architecture," Proc.
+       ACM SIGCOMM, 2008.
+
+    Examples
+    --------
+    One tier, two, and three with half the bandwidth at the top:
+
+    >>> used = [[True, False, False], [True, True, False], [True, True, True]]
+    >>> uplinks_per_endpoint([1, 1, 0.5], used).tolist()
+    [0.0, 1.0, 1.5]
+    """
+    links = _float(reaching_fraction) * _float(used)
+    return np.sum(links[..., 1:], axis=-1)
+
+
+@formula
+def fat_tree_ports(uplinks: ArrayLike) -> FloatArray:
+    """Switch ports per endpoint of a fat tree, all tiers together.
+
+    Parameters
+    ----------
+    uplinks : array_like
+        :func:`uplinks_per_endpoint`, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray
+        One facing the endpoint and two for each link between switches, shape ``(layout,)``.
+
+    Examples
+    --------
+    Leaf and spine: one port down, one up, one in the spine:
+
+    >>> float(fat_tree_ports(1))
+    3.0
+    """
+    return 1 + 2 * _float(uplinks)
+
+
+@formula
+def fat_tree_optics(uplinks: ArrayLike, optical_endpoint: ArrayLike) -> FloatArray:
+    """Optical module ends per endpoint of a fat tree, that at the node included.
+
+    Parameters
+    ----------
+    uplinks : array_like
+        :func:`uplinks_per_endpoint`, shape ``(layout,)``.
+    optical_endpoint : array_like of bool
+        Whether the link from node to leaf is optical (a module at both ends) or copper (none).
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``.
+
+    Examples
+    --------
+    Leaf and spine, with copper and with optics to the nodes:
+
+    >>> fat_tree_optics(1, [False, True]).tolist()
+    [2.0, 4.0]
+    """
+    return 2 * (_float(optical_endpoint) + _float(uplinks))
+
+
+@formula
+def fabric_w(
+    devices: ArrayLike,
+    switch_ports_per_device: ArrayLike,
+    switch_w_per_port: ArrayLike,
+    optics_per_device: ArrayLike,
+    optic_w: ArrayLike,
+) -> FloatArray:
+    """Power of the scale-out network: switches and optical modules.
+
+    Parameters
+    ----------
+    devices : array_like
+        Accelerators that the network connects, shape ``(layout,)``.
+    switch_ports_per_device : array_like
+        Switch ports in all tiers per accelerator.
+    switch_w_per_port : array_like
+        A switch without modules over its ports: 12 W at 400 Gbit/s, 15 W at 800 Gbit/s. [W]
+    optics_per_device : array_like
+        Module ends per accelerator, those at the node included.
+    optic_w : array_like
+        One module end: 8-12 W at 400 Gbit/s, 14-17 W at 800, 25-30 W at 1600, about 9 W co-packaged. [W]
+
+    Returns
+    -------
+    ndarray
+        Power of the network, shape ``(layout,)``. Adapters are in :func:`node_w`. [W]
+
+    Notes
+    -----
+    Network equipment draws nearly the same idle or busy, so this holds for the whole run. 60-130 W per accelerator is
+    usual; a submitter estimated 931 W per eight-device node for 64 nodes in two tiers, adapters probably included [1]_.
+
+    References
+    ----------
+    .. [1] MLCommons, MLPerf Training v4.0 results, interconnect power estimate of the 64-node GPT-3 submission, 2024.
+
+    Examples
+    --------
+    Three ports of 10 W and four modules of 10 W for each of 1000 devices:
+
+    >>> float(fabric_w(1000, 3, 10, 4, 10))
+    70000.0
+    """
+    per_device_w = _float(switch_ports_per_device) * _float(switch_w_per_port)
+    per_device_w = per_device_w + _float(optics_per_device) * _float(optic_w)
+    return _float(devices) * per_device_w
+
+
+@formula
+def storage_w(
+    capacity_bytes: ArrayLike, w_per_byte: ArrayLike, bytes_per_s: ArrayLike, w_per_byte_per_s: ArrayLike
+) -> FloatArray:
+    """Power of the storage system, by what it holds and how fast it is.
+
+    Parameters
+    ----------
+    capacity_bytes : array_like
+        Capacity, shape ``(layout,)``. [B]
+    w_per_byte : array_like
+        Drives that keep the data. [W/B]
+    bytes_per_s : array_like
+        Bandwidth that the servers are built for. [B/s]
+    w_per_byte_per_s : array_like
+        Servers that move the data: 0.6-1 kW per 10-20 GB/s with flash. [W per B/s]
+
+    Returns
+    -------
+    ndarray
+        Power of the storage, shape ``(layout,)``; 2-4 % of the equipment in large clusters. [W]
+
+    Examples
+    --------
+    10 PB at half a watt per TB, 1 TB/s at 50 W per GB/s:
+
+    >>> round(float(storage_w(10e15, 0.5e-12, 1e12, 50e-9)))
+    55000
+    """
+    held_w = _float(capacity_bytes) * _float(w_per_byte)
+    return held_w + _float(bytes_per_s) * _float(w_per_byte_per_s)
+
+
+@formula
+def swing_w(
+    devices: ArrayLike, compute_w: ArrayLike, communication_w: ArrayLike, coherence_fraction: ArrayLike
+) -> FloatArray:
+    """Size of the power swing at the rhythm of the steps, which the grid connection must bear.
+
+    Parameters
+    ----------
+    devices : array_like
+        Accelerators that step together, shape ``(layout,)``.
+    compute_w, communication_w : array_like
+        Power of one accelerator while it computes and while it communicates or waits. [W]
+    coherence_fraction : array_like
+        How far the devices change phase at the same time: 0.7-1 for synchronous training.
+
+    Returns
+    -------
+    ndarray
+        Peak to trough, shape ``(layout,)``. [W]
+
+    References
+    ----------
+    .. [1] A. Grattafiori et al., "The Llama 3 herd of models," arXiv:2407.21783, section 3.3.4, 2024: tens of MW.
+
+    Examples
+    --------
+    Ten thousand devices between 700 W and 300 W in lockstep:
+
+    >>> float(swing_w(10_000, 700, 300, 1))
+    4000000.0
+    """
+    drop_w = _float(compute_w) - _float(communication_w)
+    return _float(devices) * drop_w * _float(coherence_fraction)
+
+
+@formula
+def energy_j(mean_w: ArrayLike, duration_s: ArrayLike) -> FloatArray:
+    """Energy of a mean power over a time.
+
+    Parameters
+    ----------
+    mean_w : array_like
+        Time-weighted mean power, shape ``(layout,)``. [W]
+    duration_s : array_like
+        Wall time, lost time included. [s]
+
+    Returns
+    -------
+    ndarray
+        Energy, shape ``(layout,)``. [J]
+
+    Examples
+    --------
+    A kilowatt for an hour:
+
+    >>> float(energy_j(1000, 3600))
+    3600000.0
+    """
+    return _float(mean_w) * _float(duration_s)
