@@ -198,6 +198,8 @@ class Stack:
     max_ep: int
     expert_tensor_parallel: bool
     """Whether experts may be cut by less than tp."""
+    vocab_multiple: int
+    """The vocabulary is padded to a multiple of this times tp."""
     weight_bytes: float
     """Bytes of a weight that the device computes with. [byte]"""
     gradient_bytes: float

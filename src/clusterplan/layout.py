@@ -1,0 +1,270 @@
+"""How a model is cut over devices: the tables of cuts and layouts, what is legal, and which stage holds which layers.
+
+Two tables keep detail and number apart. A row of :class:`Cuts` is all that one layer's time and bytes depend on; there
+are hundreds. A row of :class:`Layouts` adds the outer axes and points at its cut; there are millions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+
+from clusterplan.arrays import BoolArray, FloatArray, IntArray
+
+RECOMPUTE = ("none", "selective", "full")
+"""Recompute modes; a table holds the index."""
+
+SHARDING = ("none", "zero1", "zero2", "zero3", "fsdp")
+"""What data-parallel ranks share instead of repeating; a table holds the index."""
+
+SCHEDULES = ("none", "1f1b", "interleaved")
+"""Pipeline schedules; a table holds the index. ``none`` is a pipeline of one stage."""
+
+PLACEMENT = "tp-cp-ep-dp-pp"
+"""Order in which the groups are laid over neighbouring devices, innermost first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cuts:
+    """What a layer sees of a layout; every field has shape ``(cut,)``."""
+
+    tp: IntArray
+    """Tensor-parallel group size."""
+    cp: IntArray
+    """Context-parallel group size."""
+    ep: IntArray
+    """Expert-parallel group size; it lies inside tp × cp × dp."""
+    etp: IntArray
+    """Tensor-parallel group size of the experts."""
+    micro_batch: IntArray
+    """Sequences of one micro-batch."""
+    recompute: IntArray
+    """Index into :data:`RECOMPUTE`."""
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.tp)
+
+    def take(self, rows: IntArray) -> Self:
+        """The same table with these rows."""
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layouts:
+    """Layouts under evaluation; every field has shape ``(layout,)``."""
+
+    cut: IntArray
+    """Row of the table of cuts."""
+    pp: IntArray
+    """Pipeline stages."""
+    vpp: IntArray
+    """Parts of the model that each stage holds in turn (virtual stages); 1 for plain 1F1B."""
+    dp: IntArray
+    """Data-parallel replicas."""
+    sharding: IntArray
+    """Index into :data:`SHARDING`."""
+    schedule: IntArray
+    """Index into :data:`SCHEDULES`."""
+    global_batch: IntArray
+    """Sequences of one optimizer step."""
+    bought_devices: IntArray
+    """Devices of the cluster in whole purchase units, without spares; at least those used."""
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.cut)
+
+    def take(self, rows: IntArray | BoolArray) -> Self:
+        """The same table with these rows."""
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What model, job and software allow; the one statement of legality reads only this."""
+
+    heads: int
+    kv_heads: int
+    layers: int
+    seq_len: int
+    experts: int
+    """Routed experts; 0 for a dense model."""
+    sequence_parallel: bool
+    uneven_pipeline: bool
+    expert_tensor_parallel: bool
+    max_tp: int
+    max_pp: int
+    max_cp: int
+    max_ep: int
+    batch_fixed: bool
+    batch_target: int
+
+
+def stage_devices(layouts: Layouts, cuts: Cuts) -> IntArray:
+    """Devices of one pipeline stage, shape ``(layout,)``."""
+    return cuts.tp[layouts.cut] * cuts.cp[layouts.cut] * layouts.dp
+
+
+def used_devices(layouts: Layouts, cuts: Cuts) -> IntArray:
+    """Devices that each layout uses, shape ``(layout,)``; expert parallelism adds none."""
+    return stage_devices(layouts, cuts) * layouts.pp
+
+
+def micro_batches(layouts: Layouts, cuts: Cuts) -> IntArray:
+    """Micro-batches of one step in each pipeline, shape ``(layout,)``."""
+    return layouts.global_batch // (layouts.dp * cuts.micro_batch[layouts.cut])
+
+
+def expert_replicas(layouts: Layouts, cuts: Cuts) -> IntArray:
+    """Replicas of each expert, shape ``(layout,)``."""
+    return stage_devices(layouts, cuts) // (cuts.ep[layouts.cut] * cuts.etp[layouts.cut])
+
+
+BATCH_TOLERANCE = 0.05
+"""How far the batch of a plan may be from its target, relative."""
+
+
+def broken_cut_rules(cuts: Cuts, limits: Limits) -> Mapping[str, BoolArray]:
+    """Rules that a cut breaks, by name; each mask has shape ``(cut,)``."""
+    experts = limits.experts
+    local = max(experts, 1)
+    return {
+        "heads divide by tp": limits.heads % cuts.tp != 0,
+        "kv heads divide by tp": (limits.kv_heads % cuts.tp != 0) & (cuts.tp % limits.kv_heads != 0),
+        "tp within the software's reach": cuts.tp > limits.max_tp,
+        "cp within the software's reach": cuts.cp > limits.max_cp,
+        "ep within the software's reach": cuts.ep > limits.max_ep,
+        "sequence divides by 2 × cp × tp": (cuts.cp > 1) & (limits.seq_len % (2 * cuts.cp * cuts.tp) != 0)
+        | (limits.sequence_parallel & (limits.seq_len % cuts.tp != 0)),
+        "experts divide by ep": (local % cuts.ep != 0),
+        "ep needs experts": (experts == 0) & ((cuts.ep > 1) | (cuts.etp > 1)),
+        "etp is 1 or tp": (cuts.etp != cuts.tp) & ~((cuts.etp == 1) & (limits.expert_tensor_parallel or experts == 0)),
+    }
+
+
+def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping[str, BoolArray]:
+    """Rules that the outer axes break, by name; each mask has shape ``(layout,)``."""
+    cut = layouts.cut
+    samples = layouts.dp * cuts.micro_batch[cut]
+    batches = np.maximum(layouts.global_batch // samples, 1)
+    chunks = layouts.pp * layouts.vpp
+    target = limits.batch_target
+    tolerance = 0.0 if limits.batch_fixed else BATCH_TOLERANCE
+    interleaved = layouts.schedule == SCHEDULES.index("interleaved")
+    return {
+        "batch divides by dp × micro-batch": (layouts.global_batch % samples != 0) | (layouts.global_batch < samples),
+        "batch near its target": np.abs(layouts.global_batch - target) > tolerance * target + 1e-9,
+        "pp within the software's reach": layouts.pp > limits.max_pp,
+        "a layer for each stage": (layouts.pp > 1) & (chunks > limits.layers + 2),
+        "layers divide by pp × vpp": (limits.layers % chunks != 0) & (not limits.uneven_pipeline),
+        "dp × cp × tp divides by ep × etp": stage_devices(layouts, cuts) % (cuts.ep[cut] * cuts.etp[cut]) != 0,
+        "interleaving needs pp > 1": interleaved & (layouts.pp == 1),
+        "vpp needs interleaving": (layouts.vpp > 1) != interleaved,
+        "interleaving divides micro-batches by pp": interleaved & (batches % layouts.pp != 0),
+    }
+
+
+def nearest_divisors(value: int, number: int, count: int = 3) -> tuple[int, ...]:
+    """Divisors of ``number`` that are nearest to ``value``, nearest first.
+
+    >>> nearest_divisors(6, 64)
+    (4, 8, 2)
+    """
+    divisors = [d for d in range(1, min(number, 4 * value + 64) + 1) if number % d == 0]
+    return tuple(sorted(divisors, key=lambda d: (abs(d - value), d))[:count])
+
+
+@lru_cache(maxsize=4096)
+def chunk_starts(layers: int, chunks: int) -> tuple[int, ...]:
+    """First layer of each of ``chunks`` runs of layers, and the end of the last one.
+
+    Where layers do not divide, the last chunk carries one layer fewer (it has the output head), then the first (it has
+    the embedding), then those before the last.
+
+    >>> chunk_starts(126, 16)[:3], chunk_starts(126, 16)[-2:]
+    ((0, 7, 15), (119, 126))
+    """
+    size = -(-layers // chunks)
+    short = size * chunks - layers
+    order = [chunks - 1, 0, *range(chunks - 2, 0, -1)][:chunks]
+    fewer = set(order[:short])
+    starts = [0]
+    for chunk in range(chunks):
+        starts.append(starts[-1] + size - (chunk in fewer))
+    return tuple(starts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLayers:
+    """Layers of each kind that the stages hold.
+
+    ``stage`` and ``count`` have the axis ``(pipeline, stage)``: a row for each pair of pp and vpp, a column for each
+    stage that is kept.
+    """
+
+    stage: IntArray
+    """Index of the stage, shape ``(pipeline, stage)``; repeated where a pipeline has fewer stages than columns."""
+    count: IntArray
+    """Layers by kind, shape ``(pipeline, stage, kind)``."""
+    is_first: BoolArray
+    """Whether the stage holds the embedding, shape ``(pipeline, stage)``."""
+    is_last: BoolArray
+    """Whether the stage holds the output head, shape ``(pipeline, stage)``."""
+
+
+def layers_by_stage(kinds: FloatArray, pp: int, vpp: int) -> IntArray:
+    """Layers of each kind on each stage of one pipeline, shape ``(stage, kind)``.
+
+    Parameters
+    ----------
+    kinds : ndarray
+        1 where a layer is of a kind, shape ``(layer, kind)``.
+    pp, vpp : int
+        Stages, and chunks on each stage; chunk ``c`` lies on stage ``c % pp``.
+    """
+    starts = np.asarray(chunk_starts(len(kinds), pp * vpp))
+    before = np.concatenate([np.zeros((1, kinds.shape[1])), np.cumsum(kinds, axis=0)])
+    by_chunk = before[starts[1:]] - before[starts[:-1]]
+    by_stage: IntArray = by_chunk.reshape(vpp, pp, -1).sum(axis=0).astype(np.int64)
+    return by_stage
+
+
+def extreme_stages(by_stage: IntArray) -> tuple[int, ...]:
+    """Stages among which the slowest and the fullest one must be.
+
+    Activations in flight fall and nothing else changes from one stage to the next of equal layers, so of all stages
+    that hold the same layers only the first can be extreme; the ends hold more than layers.
+    """
+    pp = len(by_stage)
+    seen: dict[tuple[int, ...], int] = {}
+    for stage in range(1, pp - 1):
+        seen.setdefault(tuple(by_stage[stage].tolist()), stage)
+    return tuple(dict.fromkeys([0, *seen.values(), pp - 1]))
+
+
+def stage_layers(kinds: FloatArray, pipelines: list[tuple[int, int]], *, every: bool = False) -> StageLayers:
+    """Layers by stage of several pipelines, each a pair of pp and vpp.
+
+    Parameters
+    ----------
+    kinds : ndarray
+        1 where a layer is of a kind, shape ``(layer, kind)``.
+    pipelines : list of (int, int)
+        Pairs of pp and vpp.
+    every : bool
+        Keep all stages rather than only those that can be extreme.
+    """
+    tables = [layers_by_stage(kinds, pp, vpp) for pp, vpp in pipelines]
+    kept = [tuple(range(len(t))) if every else extreme_stages(t) for t in tables]
+    width = max(len(k) for k in kept)
+    stage = np.array([[*k, *[k[-1]] * (width - len(k))] for k in kept])
+    count = np.stack([t[s] for t, s in zip(tables, stage, strict=True)])
+    pp = np.array([p for p, _ in pipelines])
+    return StageLayers(stage=stage, count=count, is_first=stage == 0, is_last=stage == pp[:, None] - 1)
