@@ -1,0 +1,371 @@
+"""Time of a device's own work: matrix products, attention, memory-bound work, the host that launches it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.trace import formula
+
+EPILOGUE_SHARE = 0.72
+"""Part of the time to write a product's result that is not hidden behind the next tile (assumed: 0.72 from fits to
+published runs; the straight line time = a + b·k of measured 8192 × 8192 × k products has an intercept of that size)."""
+
+RESULT_BYTES = 2.0
+"""Bytes of one element of a product's result, 16 bits whatever the input format. [byte]"""
+
+MISALIGNED_FACTOR = 1.21
+"""Time of a product whose n or k is no multiple of 64 over that of an aligned one (assumed: midpoint of published
+padding experiments, which range from none to 46 %)."""
+
+ATTENTION_HALF_LENGTH = 476.0
+"""Sequence at which fused attention reaches half of its long-sequence rate (fitted to kernel tables). [tokens]"""
+
+
+@formula
+def product_efficiency(
+    m: ArrayLike,
+    n: ArrayLike,
+    k: ArrayLike,
+    k_ramp: ArrayLike,
+    tile_m: ArrayLike,
+    tile_n: ArrayLike,
+    compute_units: ArrayLike,
+    wave_hardness: ArrayLike,
+) -> FloatArray:
+    r"""Rate of a product of this shape over that of the best shape.
+
+    Parameters
+    ----------
+    m, n, k : array_like
+        Rows, columns and inner dimension, at least 1, shape ``(cut,)``.
+    k_ramp : array_like
+        Inner dimension at which half of the rate is reached.
+    tile_m, tile_n : array_like
+        Output tile of the kernel.
+    compute_units : array_like
+        Tiles that are computed at once.
+    wave_hardness : array_like
+        Share of an incomplete last wave that is lost, 0 to 1.
+
+    Returns
+    -------
+    ndarray
+        Between 0 and 1, shape ``(cut,)``.
+
+    Notes
+    -----
+    Tiles that hang over the edge, waves of tiles that do not fill the device [1]_, and a ramp :math:`k/(k+k_0)` for
+    filling the multiply pipeline. The waves count by ``wave_hardness``, since schedulers split the inner dimension of
+    the tail. Calibrated for products of 10^8 FLOP and more.
+
+    References
+    ----------
+    .. [1] NVIDIA, "Matrix Multiplication Background User's Guide", sections on tile and wave quantization.
+
+    Examples
+    --------
+    One wave of full tiles loses only the ramp, 9900 / (9900 + 100):
+
+    >>> float(product_efficiency(1280, 2560, 9900, 100, 128, 256, 100, 1.0))
+    0.99
+    """
+    m, n, k = (np.asarray(x, dtype=float) for x in (m, n, k))
+    rows, columns = np.ceil(m / tile_m), np.ceil(n / tile_n)
+    edge = m * n / (rows * np.asarray(tile_m) * columns * np.asarray(tile_n))
+    # Narrow products run on narrower tiles, so the edge is never worse than half a tile in each direction.
+    edge = np.maximum(edge, np.minimum(m / tile_m, 1.0) * np.minimum(n / tile_n, 1.0) * 0.5)
+    edge = np.maximum(edge, 1e-3)
+    waves = rows * columns / np.asarray(compute_units)
+    wave = 1.0 / (1.0 + np.asarray(wave_hardness) * (np.ceil(waves) / waves - 1.0))
+    return edge * wave * k / (k + np.asarray(k_ramp))
+
+
+@formula
+def product_s(
+    m: ArrayLike,
+    n: ArrayLike,
+    k: ArrayLike,
+    count: ArrayLike,
+    peak_flop_per_s: ArrayLike,
+    gemm_efficiency: ArrayLike,
+    in_training_efficiency: ArrayLike,
+    shape_efficiency: ArrayLike,
+    memory_bytes_per_s: ArrayLike,
+    memory_efficiency: ArrayLike,
+) -> FloatArray:
+    r"""Time of ``count`` matrix products of (m × k) by (k × n), one after the other.
+
+    Parameters
+    ----------
+    m, n, k, count : array_like
+        Shape of a product and how many, shape ``(cut,)``.
+    peak_flop_per_s : array_like
+        Dense peak of the format. [FLOP/s]
+    gemm_efficiency, in_training_efficiency : array_like
+        Share of the peak that the best shape reaches alone, and what a long run leaves of it.
+    shape_efficiency : array_like
+        :func:`product_efficiency` of the shape.
+    memory_bytes_per_s, memory_efficiency : array_like
+        Peak memory bandwidth [byte/s] and the share that is reached.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(cut,)``. [s]
+
+    Notes
+    -----
+    :math:`2mnk / (P e) + 0.72 \cdot 2mn / B`: the time to write the result adds to the multiplications rather than
+    hiding behind them, as measured times of 8192 × 8192 × k products show [1]_; a maximum of the two is optimistic.
+
+    References
+    ----------
+    .. [1] tilelang benchmark tables of H800 products (time is a straight line in k with a constant of 29 µs).
+
+    Examples
+    --------
+    2 · 1024^3 FLOP at half of 2 · 1024^3 FLOP/s, result traffic left out by a boundless bandwidth:
+
+    >>> float(product_s(1024, 1024, 1024, 1, 2 * 1024**3, 0.5, 1.0, 1.0, 1e30, 1.0).round(6))
+    2.0
+    """
+    m, n, k, count = (np.asarray(x, dtype=float) for x in (m, n, k, count))
+    rate = np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * np.asarray(shape_efficiency)
+    misaligned = (n % 64 != 0) | (k % 64 != 0)
+    multiply = 2 * m * n * k / rate * np.where(misaligned, MISALIGNED_FACTOR, 1.0)
+    write = EPILOGUE_SHARE * RESULT_BYTES * m * n / (np.asarray(memory_bytes_per_s) * memory_efficiency)
+    return count * (multiply + write)
+
+
+@formula
+def attention_s(
+    flop: ArrayLike,
+    sequence: ArrayLike,
+    peak_flop_per_s: ArrayLike,
+    attention_efficiency: ArrayLike,
+    in_training_efficiency: ArrayLike,
+) -> FloatArray:
+    """Time of fused attention without its projections.
+
+    Parameters
+    ----------
+    flop : array_like
+        Executed work, the causal half, shape ``(cut,)``. [FLOP]
+    sequence : array_like
+        Tokens that one query may see, shape ``(cut,)``.
+    peak_flop_per_s : array_like
+        Dense 16-bit peak: attention runs in 16 bits whatever the products do. [FLOP/s]
+    attention_efficiency : array_like
+        Share of the peak that the kernel reaches on long sequences.
+    in_training_efficiency : array_like
+        What a long run leaves of it.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(cut,)``. [s]
+
+    Notes
+    -----
+    Kernels reach half of their rate at 476 tokens and nearly all of it beyond 8 k [1]_.
+
+    References
+    ----------
+    .. [1] T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning," 2023, figures
+       4 to 6; J. Shah et al., "FlashAttention-3," 2024, figures 5 and 6.
+
+    Examples
+    --------
+    10^12 FLOP at half of 100 TFLOP/s, sequence long enough:
+
+    >>> round(float(attention_s(1e12, 1e9, 1e14, 0.5, 1.0)), 6)
+    0.02
+    """
+    flop, sequence = np.asarray(flop, dtype=float), np.asarray(sequence, dtype=float)
+    ramp = sequence / (sequence + ATTENTION_HALF_LENGTH)
+    return flop / (np.asarray(peak_flop_per_s) * attention_efficiency * in_training_efficiency * ramp)
+
+
+@formula
+def eager_attention_s(
+    flop: ArrayLike,
+    scores: ArrayLike,
+    score_traffic_bytes: ArrayLike,
+    peak_flop_per_s: ArrayLike,
+    gemm_efficiency: ArrayLike,
+    in_training_efficiency: ArrayLike,
+    memory_bytes_per_s: ArrayLike,
+    memory_efficiency: ArrayLike,
+) -> FloatArray:
+    """Time of attention that writes its scores to memory, without its projections.
+
+    Parameters
+    ----------
+    flop : array_like
+        Causal half of the work; such kernels execute all of it, shape ``(cut,)``. [FLOP]
+    scores : array_like
+        Entries of the score matrices, shape ``(cut,)``.
+    score_traffic_bytes : array_like
+        Memory traffic of one score in this pass. [byte]
+    peak_flop_per_s, gemm_efficiency, in_training_efficiency : array_like
+        Dense 16-bit peak [FLOP/s] and the shares of it that products reach.
+    memory_bytes_per_s, memory_efficiency : array_like
+        Peak memory bandwidth [byte/s] and the share that is reached.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(cut,)``. [s]
+
+    References
+    ----------
+    .. [1] V. Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models," 2022, section 4.
+
+    Examples
+    --------
+    10^9 scores moved seven times 2 byte at 1 TB/s, multiplications free:
+
+    >>> round(float(eager_attention_s(0, 1e9, 14, 1e14, 1, 1, 1e12, 1)), 6)
+    0.014
+    """
+    multiply = 2 * np.asarray(flop, dtype=float)
+    multiply = multiply / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency)
+    traffic = np.asarray(scores, dtype=float) * score_traffic_bytes
+    return multiply + traffic / (np.asarray(memory_bytes_per_s) * memory_efficiency)
+
+
+@formula
+def memory_bound_s(
+    traffic_bytes: ArrayLike, traffic_factor: ArrayLike, memory_bytes_per_s: ArrayLike, memory_efficiency: ArrayLike
+) -> FloatArray:
+    """Time of work that memory traffic bounds: norms, activations, residuals, routing, loss, optimizer.
+
+    Parameters
+    ----------
+    traffic_bytes : array_like
+        Nominal traffic, each operand moved once, shape ``(cut,)``. [byte]
+    traffic_factor : array_like
+        Real over nominal traffic of the software: below 1 where kernels are fused, above where they are not.
+    memory_bytes_per_s, memory_efficiency : array_like
+        Peak memory bandwidth [byte/s] and the share that is reached.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(cut,)``. [s]
+
+    References
+    ----------
+    .. [1] S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model," 2009.
+
+    Examples
+    --------
+    1 GB at half of 2 TB/s:
+
+    >>> float(memory_bound_s(1e9, 1.0, 2e12, 0.5))
+    0.001
+    """
+    bandwidth = np.asarray(memory_bytes_per_s) * np.asarray(memory_efficiency)
+    return np.asarray(traffic_bytes, dtype=float) * traffic_factor / bandwidth
+
+
+@formula
+def launched_s(device_s: ArrayLike, host_s: ArrayLike) -> FloatArray:
+    """Time of work that a host launches: the slower of the two, since launches run ahead of the device.
+
+    Parameters
+    ----------
+    device_s : array_like
+        Time on the device, shape ``(cut,)``. [s]
+    host_s : array_like
+        Time that the host needs to launch it. [s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(cut,)``. [s]
+
+    Examples
+    --------
+    >>> launched_s(np.array([0.1, 2.0]), 0.5).tolist()
+    [0.5, 2.0]
+    """
+    return np.maximum(np.asarray(device_s, dtype=float), host_s)
+
+
+@formula
+def optimizer_s(
+    local_parameters: ArrayLike,
+    optimizer_traffic_bytes: ArrayLike,
+    memory_bytes_per_s: ArrayLike,
+    memory_efficiency: ArrayLike,
+) -> FloatArray:
+    """Time of the update of the parameters that a device owns.
+
+    Parameters
+    ----------
+    local_parameters : array_like
+        Parameters that this device updates, shape ``(layout,)``.
+    optimizer_traffic_bytes : array_like
+        Memory traffic of one update: master copy and moments read and written, gradient read, weight written. [byte]
+    memory_bytes_per_s, memory_efficiency : array_like
+        Peak memory bandwidth [byte/s] and the share that is reached.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    References
+    ----------
+    .. [1] S. Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models," 2020.
+
+    Examples
+    --------
+    10^9 parameters of 30 bytes at 1 TB/s:
+
+    >>> float(optimizer_s(1e9, 30, 1e12, 1.0))
+    0.03
+    """
+    return (
+        np.asarray(local_parameters, dtype=float)
+        * optimizer_traffic_bytes
+        / (np.asarray(memory_bytes_per_s) * np.asarray(memory_efficiency))
+    )
+
+
+@formula
+def model_flop_utilisation(
+    flop: ArrayLike, step_s: ArrayLike, devices: ArrayLike, peak_flop_per_s: ArrayLike
+) -> FloatArray:
+    """Share of the dense peak that a step's FLOP use.
+
+    With the model's FLOP it is the MFU, with recomputed FLOP added the HFU [1]_.
+
+    Parameters
+    ----------
+    flop : array_like
+        Work of one step on all devices, shape ``(layout,)``. [FLOP]
+    step_s : array_like
+        Length of the step, shape ``(layout,)``. [s]
+    devices : array_like
+        Devices at work, shape ``(layout,)``.
+    peak_flop_per_s : array_like
+        Dense peak of the format of the products. [FLOP/s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``.
+
+    References
+    ----------
+    .. [1] A. Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways," 2022, appendix B.
+
+    Examples
+    --------
+    >>> float(model_flop_utilisation(1e15, 1.0, 4, 1e15))
+    0.25
+    """
+    return np.asarray(flop, dtype=float) / (np.asarray(step_s) * np.asarray(devices) * np.asarray(peak_flop_per_s))

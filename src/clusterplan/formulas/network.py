@@ -1,0 +1,405 @@
+"""Time of collectives over levels of a network, and what of it compute hides.
+
+A group of devices sits on *tiers*, from inside out: the scale-up domain, then the levels of the fabric. ``members`` has
+shape ``(tier, layout)``: how many of the group share one block of that tier. The last tier holds the whole group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.trace import formula
+
+TORUS_BLOCK_SIDE = 4
+"""Side of the cube from which torus slices are put together; a group fills one axis of it after another."""
+
+
+@formula
+def members_in_block(group_size: ArrayLike, stride: ArrayLike, span: ArrayLike) -> FloatArray:
+    """How many members of a group share one block of ``span`` neighbouring devices, in the worst-placed group.
+
+    Parameters
+    ----------
+    group_size : array_like
+        Devices of the group, shape ``(layout,)``.
+    stride : array_like
+        Distance from one member to the next in the order of placement, shape ``(layout,)``.
+    span : array_like
+        Devices of one block.
+
+    Returns
+    -------
+    ndarray
+        At least 1, at most ``group_size``, shape ``(layout,)``.
+
+    Notes
+    -----
+    Groups are laid end to end. One that fits but does not divide the block lies across its edge for some of the
+    groups, and the slowest group is waited for; so what counts is the largest part that always lies inside.
+
+    Examples
+    --------
+    Eight neighbours in a node of 8, every eighth device, and 16 neighbours in a domain of 72:
+
+    >>> members_in_block(np.array([8, 64, 16]), np.array([1, 8, 1]), np.array([8, 8, 72])).tolist()
+    [8.0, 1.0, 8.0]
+    """
+    group, stride, span = (np.asarray(x, dtype=np.int64) for x in (group_size, stride, span))
+    extent = group * stride
+    straddling = np.gcd(extent, span) // stride
+    inside = np.where(extent >= 2 * span, span // stride, straddling)
+    # A group of which nothing is sure to lie together still has whole inner groups together: the stride sees to that.
+    return np.clip(inside, 1, group).astype(float)
+
+
+@formula
+def scaleup_bytes_per_s(
+    line_bytes_per_s: ArrayLike, efficiency: ArrayLike, topology: str, members: ArrayLike, domain_devices: ArrayLike
+) -> FloatArray:
+    """Bandwidth of a device towards the members of its group in the scale-up domain.
+
+    Parameters
+    ----------
+    line_bytes_per_s : array_like
+        All links of a device together, one way. [byte/s]
+    efficiency : array_like
+        Share that a collective of long messages reaches.
+    topology : str
+        ``switch``: every pair at full speed; ``mesh``: a link to each other device, so a group uses only the links
+        between its members; ``torus``: two links along each axis, so a small group uses one axis.
+    members : array_like
+        Members of the group in the domain, shape ``(layout,)``.
+    domain_devices : array_like
+        Devices of the domain.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [byte/s]
+
+    References
+    ----------
+    .. [1] N. Jouppi et al., "TPU v4: An Optically Reconfigurable Supercomputer," ISCA 2023 (torus of 4 × 4 × 4 blocks).
+
+    Examples
+    --------
+    Two of eight devices of a full mesh use one of seven links:
+
+    >>> float(scaleup_bytes_per_s(70e9, 1.0, "mesh", 2, 8))
+    10000000000.0
+    """
+    members = np.asarray(members, dtype=float)
+    if topology == "mesh":
+        share = (members - 1) / np.maximum(np.asarray(domain_devices, dtype=float) - 1, 1)
+    elif topology == "torus":
+        axes = np.ceil(np.log(np.maximum(members, 2)) / np.log(TORUS_BLOCK_SIDE) - 1e-9)
+        share = np.clip(axes, 1, 3) / 3
+    else:
+        share = np.ones_like(members)
+    share = np.where(members > 1, share, 1.0)  # a group of one sends nothing
+    return np.asarray(line_bytes_per_s) * np.asarray(efficiency) * share
+
+
+@formula
+def scaleout_bytes_per_s(
+    interface_bytes_per_s: ArrayLike,
+    port_bytes_per_s: ArrayLike,
+    efficiency: ArrayLike,
+    decay_per_doubling: ArrayLike,
+    oversubscription: ArrayLike,
+    nodes: ArrayLike,
+) -> FloatArray:
+    r"""Bandwidth of one device's network interface in a collective over nodes.
+
+    Parameters
+    ----------
+    interface_bytes_per_s, port_bytes_per_s : array_like
+        Line rate of the device's interface and of a switch port, one way; the slower one counts. [byte/s]
+    efficiency : array_like
+        Share of the line rate that two nodes reach with long messages.
+    decay_per_doubling : array_like
+        Loss for each doubling of the nodes.
+    oversubscription : array_like
+        Downward over upward bandwidth of this tier.
+    nodes : array_like
+        Nodes of the group, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [byte/s]
+
+    Notes
+    -----
+    :math:`B e / (1 + d \log_2(n/2))` beyond two nodes: measured bus bandwidth falls steadily with the number of nodes
+    (congestion, stragglers, chunking), so one figure for all sizes is optimistic.
+
+    Examples
+    --------
+    50 GB/s, 8 nodes, 10 % per doubling beyond two nodes, no over-subscription:
+
+    >>> float(scaleout_bytes_per_s(50e9, 50e9, 1.0, 0.1, 1.0, 8).round())
+    41666666667.0
+    """
+    line = np.minimum(np.asarray(interface_bytes_per_s), np.asarray(port_bytes_per_s)) * np.asarray(efficiency)
+    doublings = np.log2(np.maximum(np.asarray(nodes, dtype=float), 2.0)) - 1.0
+    return line / (1.0 + np.asarray(decay_per_doubling) * doublings) / np.asarray(oversubscription)
+
+
+@formula
+def ring_s(message_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArray, latency_s: FloatArray) -> FloatArray:
+    r"""Time of an all-gather or a reduce-scatter in rings; a group of one takes none.
+
+    Parameters
+    ----------
+    message_bytes : array_like
+        Size of the gathered tensor on each device, shape ``(layout,)``. [byte]
+    members : ndarray
+        Members of the group in a block of each tier, shape ``(tier, layout)``.
+    bytes_per_s : ndarray
+        Bandwidth of one device on each tier, shape ``(tier, layout)``. [byte/s]
+    latency_s : ndarray
+        Latency of one step on each tier, shape ``(tier,)``. [s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Notes
+    -----
+    Each device passes on :math:`(n-1)/n` of the message [1]_. As many rings run as the group has members on a node, so
+    that all their interfaces carry an equal part; the slowest tier sets the pace, and each hop adds its latency once.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH," 2005.
+
+    Examples
+    --------
+    Two nodes of two devices, 1 GB: inside 3/4 GB at 100 GB/s, between nodes 3/4 GB over two interfaces of 10 GB/s:
+
+    >>> float(ring_s(1e9, np.array([[2.0], [4.0]]), np.array([[100e9], [10e9]]), np.zeros(2))[0])
+    0.0375
+    """
+    message = np.asarray(message_bytes, dtype=float)
+    group = members[-1]
+    moved = message * (group - 1) / group
+    inner = np.ones_like(group)
+    slowest = np.zeros_like(moved + group)
+    hops = np.zeros_like(slowest)
+    for here, bandwidth, latency in zip(members, bytes_per_s, latency_s, strict=True):
+        crosses = here > inner
+        slowest = np.maximum(slowest, np.where(crosses, moved / (inner * bandwidth), 0.0))
+        hops = hops + latency * (here / inner - 1)
+        inner = here
+    return slowest + hops
+
+
+@formula
+def all_reduce_s(
+    message_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArray, latency_s: FloatArray
+) -> FloatArray:
+    r"""Time of an all-reduce: a reduce-scatter, then an all-gather; long chains of hops are replaced by trees.
+
+    Parameters
+    ----------
+    message_bytes : array_like
+        Size of the reduced tensor, shape ``(layout,)``. [byte]
+    members, bytes_per_s, latency_s
+        As for :func:`ring_s`.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Notes
+    -----
+    A double binary tree moves as many bytes as a ring but needs :math:`2 \log_2 n` hops [1]_.
+
+    References
+    ----------
+    .. [1] P. Sanders, J. Speck, J. L. Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan,"
+       Parallel Computing 35, 2009.
+
+    Examples
+    --------
+    1 GB among two devices at 100 GB/s:
+
+    >>> float(all_reduce_s(1e9, np.array([[2.0]]), np.array([[100e9]]), np.zeros(1))[0])
+    0.01
+    """
+    chain = np.zeros_like(members[-1])
+    tree = np.zeros_like(members[-1])
+    inner = np.ones_like(members[-1])
+    for here, latency in zip(members, latency_s, strict=True):
+        chain = chain + 2 * latency * (here / inner - 1)
+        tree = tree + 2 * latency * np.log2(here / inner)
+        inner = here
+    wire = 2 * ring_s(message_bytes, members, bytes_per_s, np.zeros_like(latency_s))
+    return wire + np.minimum(chain, tree)
+
+
+@formula
+def all_to_all_s(
+    sent_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArray, latency_s: FloatArray, is_torus: bool
+) -> FloatArray:
+    r"""Time of an exchange in which each device sends an equal part to every member of its group.
+
+    Parameters
+    ----------
+    sent_bytes : array_like
+        What one device sends in all, its own part included, shape ``(layout,)``. [byte]
+    members, bytes_per_s, latency_s
+        As for :func:`ring_s`.
+    is_torus : bool
+        Whether the first tier is a torus, where messages travel a quarter of the ring on each axis.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Notes
+    -----
+    The part for members on a tier, :math:`(m_i - m_{i-1})/n`, crosses the device's own link of that tier; nothing is
+    shared as in a ring. Peers are served in turn, which costs a latency each inside a node and one in all beyond it.
+
+    Examples
+    --------
+    Two nodes of two devices, 1 GB: a quarter inside at 100 GB/s, half outside at 10 GB/s:
+
+    >>> float(all_to_all_s(1e9, np.array([[2.0], [4.0]]), np.array([[100e9], [10e9]]), np.zeros(2), False)[0].round(6))
+    0.0525
+    """
+    sent = np.asarray(sent_bytes, dtype=float)
+    group = members[-1]
+    inner = np.ones_like(group)
+    total = np.zeros_like(sent + group)
+    for tier, (here, bandwidth, latency) in enumerate(zip(members, bytes_per_s, latency_s, strict=True)):
+        crosses = here > inner if tier else here > 1
+        before = inner if tier else np.ones_like(group)
+        wire = sent * (here - before) / group / bandwidth
+        if tier == 0 and is_torus:
+            side = np.maximum(here, 1.0) ** (1 / 3)
+            wire = wire * np.maximum(1.0, 0.75 * side)
+        total = total + np.where(crosses, wire + latency, 0.0)
+        inner = here
+    return total
+
+
+@formula
+def send_s(message_bytes: ArrayLike, bytes_per_s: ArrayLike, latency_s: ArrayLike) -> FloatArray:
+    """Time to send a message from one device to another.
+
+    Parameters
+    ----------
+    message_bytes : array_like
+        Size, shape ``(layout,)``. [byte]
+    bytes_per_s, latency_s : array_like
+        Bandwidth [byte/s] and latency [s] of the slowest tier between them.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Examples
+    --------
+    >>> float(send_s(1e9, 50e9, 0.001))
+    0.021
+    """
+    return np.asarray(message_bytes, dtype=float) / np.asarray(bytes_per_s) + latency_s
+
+
+@formula
+def exposed_s(communication_s: ArrayLike, hidden_fraction: ArrayLike, window_s: ArrayLike) -> FloatArray:
+    """Communication that compute does not hide.
+
+    Parameters
+    ----------
+    communication_s : array_like
+        Time of the traffic alone, shape ``(layout,)``. [s]
+    hidden_fraction : array_like
+        Most of it that the software can run beside compute; the rest is start-up, tails and dependencies.
+    window_s : array_like
+        Compute that it can hide behind. [s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Examples
+    --------
+    Of 10 s, 90 % could hide, but there is work for 4 s only:
+
+    >>> float(exposed_s(10.0, 0.9, 4.0))
+    6.0
+    """
+    communication = np.asarray(communication_s, dtype=float)
+    return communication - np.minimum(communication * hidden_fraction, window_s)
+
+
+@formula
+def contention_s(communication_s: ArrayLike, exposed_s: ArrayLike, contention_fraction: ArrayLike) -> FloatArray:
+    """Time that compute loses to the traffic it hides: both use the device's memory and compute units.
+
+    Parameters
+    ----------
+    communication_s, exposed_s : array_like
+        Traffic alone, and what of it is exposed, shape ``(layout,)``. [s]
+    contention_fraction : array_like
+        Slow-down of compute for each second of hidden traffic.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Examples
+    --------
+    >>> float(contention_s(10.0, 6.0, 0.25))
+    1.0
+    """
+    return (np.asarray(communication_s, dtype=float) - exposed_s) * contention_fraction
+
+
+@formula
+def jitter_s(step_s: ArrayLike, nodes: ArrayLike, noise_fraction: ArrayLike) -> FloatArray:
+    r"""Waiting for the slowest node of a step in which all nodes take part.
+
+    Parameters
+    ----------
+    step_s : array_like
+        Step without jitter, shape ``(layout,)``. [s]
+    nodes : array_like
+        Nodes that wait for one another, shape ``(layout,)``.
+    noise_fraction : array_like
+        Standard deviation of one node's time over its mean.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Notes
+    -----
+    The largest of :math:`n` independent normal times lies about :math:`\sigma \sqrt{2 \ln n}` above the mean [1]_.
+    Failed and permanently slow nodes are not in it; they belong to the run.
+
+    References
+    ----------
+    .. [1] H. A. David, H. N. Nagaraja, "Order Statistics," 3rd ed., 2003, section 10.5.
+
+    Examples
+    --------
+    One node waits for nobody; 2048 nodes of 1 % noise wait 3.9 % of a 10 s step:
+
+    >>> jitter_s(10.0, np.array([1, 2048]), 0.01).round(2).tolist()
+    [0.0, 0.39]
+    """
+    nodes = np.asarray(nodes, dtype=float)
+    return np.asarray(step_s, dtype=float) * noise_fraction * np.sqrt(2 * np.log(np.maximum(nodes, 1.0)))
