@@ -1,7 +1,7 @@
 """Electrical power of the computing equipment: accelerators by phase and clock, nodes, network, storage.
 
-Everything here is at the input of the power supplies of the equipment (what a rack meter reads); what the building adds
-is in ``facility``. Power is per device, per node or for a whole cluster, as each function says.
+Nodes, network and storage are at the input of their power supplies, where a rack meter reads; what the building adds is
+in ``facility``. Power is per device, per node or for a whole cluster, as each function says.
 """
 
 from __future__ import annotations
