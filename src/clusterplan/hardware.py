@@ -272,3 +272,26 @@ class Storage:
     """Power of the capacity. [W/byte]"""
     w_per_bytes_per_s: float
     """Power of the bandwidth. [W/(byte/s)]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A system with everything it is used with: what one column of a comparison is."""
+
+    system: System
+    accelerator: Accelerator
+    fabric: Fabric
+    stack: Stack
+
+    @property
+    def attention_kernel(self) -> str:
+        """First attention kernel of the software that the device has; ``eager`` needs none."""
+        for kernel in self.stack.attention_kernels:
+            if kernel == "eager" or kernel in self.accelerator.attention_efficiency:
+                return kernel
+        return "eager"
+
+    @property
+    def largest_cluster(self) -> int:
+        """Devices that the network joins at most."""
+        return max(self.system.scaleup_devices, *(tier.span_devices for tier in self.fabric.tiers))

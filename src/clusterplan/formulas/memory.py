@@ -101,10 +101,10 @@ def logits_bytes(logits: ArrayLike, bytes_per_logit: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    8,192 tokens and 128,256 entries over eight ranks, 6 bytes each:
+    8,000 tokens and 128,000 entries over eight ranks, 6 bytes each:
 
-    >>> float(logits_bytes(8192 * 128256 / 8, 6))
-    787998720.0
+    >>> float(logits_bytes(8000 * 128000 / 8, 6))
+    768000000.0
     """
     return np.asarray(logits, dtype=float) * np.asarray(bytes_per_logit)
 

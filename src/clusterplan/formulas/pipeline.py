@@ -39,7 +39,6 @@ def bubble_s(
     send_s: ArrayLike,
     stages: ArrayLike,
     virtual_stages: ArrayLike,
-    micro_batches: ArrayLike,
 ) -> FloatArray:
     r"""Time in which the slowest stage waits while the pipeline fills and drains.
 
@@ -53,8 +52,6 @@ def bubble_s(
         Time to send a micro-batch to the next stage, once. [s]
     stages, virtual_stages : array_like
         Stages, and chunks of layers that each holds in turn.
-    micro_batches : array_like
-        Micro-batches of a step in one pipeline.
 
     Returns
     -------
@@ -76,7 +73,7 @@ def bubble_s(
     --------
     Eight equal stages of 1 s, two chunks each:
 
-    >>> float(bubble_s(8.0, 1.0, 0.0, 8, 2, 64))
+    >>> float(bubble_s(8.0, 1.0, 0.0, 8, 2))
     3.5
     """
     stages = np.asarray(stages, dtype=float)

@@ -1,0 +1,333 @@
+"""Time and bytes of one layer, and of the model's ends, under each cut: the operator list, priced.
+
+The table has one row a cut and one column a *part*: the kinds of layer, then the ends. A stage's time is the sum of
+its parts, so everything here is priced once for a cut and used for millions of layouts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clusterplan import shapes
+from clusterplan.arrays import FloatArray, IntArray
+from clusterplan.formulas import compute, network
+from clusterplan.hardware import Machine
+from clusterplan.layout import Cuts
+from clusterplan.shapes import Core, Message, Product, Shape, Software, Vector
+from clusterplan.workload import Job, Model
+
+PARTS = (*shapes.KINDS, "embedding", "head")
+"""Columns of the table: what a stage may hold."""
+
+CAST_BYTES = 4.0
+"""Traffic to turn one 16-bit element into 8 bits, stored twice for the two orders of access. [byte]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is evaluated together: one model on one machine in one format."""
+
+    model: Model
+    job: Job
+    machine: Machine
+    domain_devices: int
+    """Devices of a scale-up domain that layouts use; all of them, or fewer to keep groups inside."""
+
+    @property
+    def software(self) -> Software:
+        """What shapes see of the stack."""
+        return Software.of(self.machine.stack)
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether attention writes its scores."""
+        return self.machine.attention_kernel == "eager"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Where a group of devices sits; see :mod:`clusterplan.formulas.network`."""
+
+    members: FloatArray
+    """Members in a block of each tier, shape ``(tier, row)``."""
+    bytes_per_s: FloatArray
+    """Bandwidth of one device on each tier, shape ``(tier, row)``. [byte/s]"""
+    latency_s: FloatArray
+    """Latency of a step on each tier, shape ``(tier,)``. [s]"""
+    is_torus: bool
+    """Whether the first tier is a torus."""
+
+    def time_s(self, collective: str, message_bytes: FloatArray) -> FloatArray:
+        """Time of one collective of the whole group, shape ``(row,)``. [s]"""
+        if collective == "all_to_all":
+            return network.all_to_all_s(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
+        function = network.all_reduce_s if collective == "all_reduce" else network.ring_s
+        return function(message_bytes, self.members, self.bytes_per_s, self.latency_s)
+
+
+def group(question: Question, size: IntArray, stride: IntArray) -> Group:
+    """Tiers of groups of ``size`` devices that lie ``stride`` apart, shape ``(row,)`` each."""
+    system, fabric = question.machine.system, question.machine.fabric
+    members = [network.members_in_block(size, stride, question.domain_devices)]
+    for tier in fabric.tiers:
+        span = tier.span_devices // question.domain_devices * question.domain_devices or tier.span_devices
+        here = network.members_in_block(size, stride, span)
+        members.append(np.maximum(here, members[-1]))
+    members[-1] = np.asarray(size, dtype=float)  # larger clusters than the last tier are refused elsewhere
+    nodes = members[-1] / members[0]
+    rates = [
+        network.scaleup_bytes_per_s(
+            system.scaleup_bytes_per_s,
+            system.scaleup_efficiency,
+            system.scaleup_topology,
+            members[0],
+            system.scaleup_devices,
+        )
+    ]
+    for tier in fabric.tiers:
+        rates.append(
+            network.scaleout_bytes_per_s(
+                system.scaleout_bytes_per_s,
+                fabric.port_bytes_per_s,
+                fabric.efficiency,
+                fabric.decay_per_doubling,
+                tier.oversubscription,
+                nodes,
+            )
+        )
+    latency = np.array([system.scaleup_latency_s, *(tier.latency_s for tier in fabric.tiers)])
+    return Group(
+        members=np.stack(members),
+        bytes_per_s=np.stack(rates),
+        latency_s=latency,
+        is_torus=system.scaleup_topology == "torus",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTable:
+    """Prices of parts; every field has shape ``(cut, part)``. Times are of one micro-batch on one device."""
+
+    compute_s: FloatArray
+    """Own work forward and backward, without what is recomputed. [s]"""
+    recompute_s: FloatArray
+    """Forward work that is run again. [s]"""
+    tp_exposed_s: FloatArray
+    """Tensor-parallel traffic that its products do not hide. [s]"""
+    cp_exposed_s: FloatArray
+    """Context-parallel traffic that attention does not hide. [s]"""
+    ep_exposed_s: FloatArray
+    """Expert traffic that other work does not hide. [s]"""
+    contention_s: FloatArray
+    """What hidden traffic costs the compute that hides it. [s]"""
+    saved_bytes: FloatArray
+    """Kept for the backward pass. [byte]"""
+    working_bytes: FloatArray
+    """Held by a part while its own backward pass runs, beyond what it keeps. [byte]"""
+    dense_parameters: FloatArray
+    """Parameters replicated over dp × cp."""
+    expert_parameters: FloatArray
+    """Parameters replicated over the expert replicas."""
+    recompute_flop: FloatArray
+    """Matrix and attention work of the recomputation (causal half). [FLOP]"""
+
+    def rows(self, name: str, cut: IntArray) -> FloatArray:
+        """One field at these cuts, shape ``(row, part)``."""
+        values: FloatArray = getattr(self, name)[cut]
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Price:
+    """One part of :class:`LayerTable`; every field has shape ``(cut,)``."""
+
+    compute_s: FloatArray
+    recompute_s: FloatArray
+    tp_exposed_s: FloatArray
+    cp_exposed_s: FloatArray
+    ep_exposed_s: FloatArray
+    contention_s: FloatArray
+    saved_bytes: FloatArray
+    working_bytes: FloatArray
+    dense_parameters: FloatArray
+    expert_parameters: FloatArray
+    recompute_flop: FloatArray
+
+
+def _one_product_s(question: Question, m: FloatArray, n: FloatArray, k: FloatArray, count: FloatArray) -> FloatArray:
+    device, precision = question.machine.accelerator, question.job.precision
+    peak = device.peak_flop_per_s(precision)
+    assert peak is not None, "formats without a peak are refused before"
+    shape = compute.product_efficiency(
+        m, n, k, device.k_ramp, device.tile_m, device.tile_n, device.compute_units, device.wave_hardness
+    )
+    return compute.product_s(
+        m,
+        n,
+        k,
+        count,
+        peak,
+        device.gemm_efficiency[precision],
+        device.in_training_efficiency,
+        shape,
+        device.memory_bytes_per_s,
+        device.memory_efficiency,
+    )
+
+
+def _vector_s(question: Question, traffic_bytes: FloatArray, factor: float) -> FloatArray:
+    device = question.machine.accelerator
+    return compute.memory_bound_s(traffic_bytes, factor, device.memory_bytes_per_s, device.memory_efficiency)
+
+
+def _product_s(question: Question, product: Product) -> tuple[FloatArray, FloatArray]:
+    """Forward and backward time: the backward pass has a product for the input and one for the weight."""
+    m, n, k, count = product.m, product.n, product.k, product.count
+    stack = question.machine.stack
+    busiest = 1 + stack.expert_imbalance_fraction if product.pool == "expert" else 1.0
+    forward = _one_product_s(question, m, n, k, count) * busiest
+    backward = (_one_product_s(question, m, k, n, count) + _one_product_s(question, k, n, m, count)) * busiest
+    if question.job.precision in ("fp8", "fp4", "int8"):
+        forward = forward + _vector_s(question, CAST_BYTES * m * k * count, 1.0)
+        backward = backward + _vector_s(question, CAST_BYTES * m * n * count, 1.0)
+    return forward, backward
+
+
+def _half_peak(question: Question) -> tuple[float, float]:
+    """16-bit peak and product share: attention runs in 16 bits whatever the format of the products."""
+    device = question.machine.accelerator
+    kind = "bf16" if device.bf16_flop_per_s else "fp16"
+    peak = device.peak_flop_per_s(kind)
+    assert peak is not None, "a device without a 16-bit format cannot train"
+    return peak, device.gemm_efficiency[kind]
+
+
+def _core_s(question: Question, core: Core) -> tuple[FloatArray, FloatArray]:
+    """Forward and backward time; the backward pass has twice the work."""
+    device, stack = question.machine.accelerator, question.machine.stack
+    peak, product_share = _half_peak(question)
+    if question.is_eager:
+        forward, backward = (
+            compute.eager_attention_s(
+                factor * core.flop,
+                core.scores,
+                traffic,
+                peak,
+                product_share,
+                device.in_training_efficiency,
+                device.memory_bytes_per_s,
+                device.memory_efficiency,
+            )
+            for factor, traffic in ((1, stack.score_traffic_forward_bytes), (2, stack.score_traffic_backward_bytes))
+        )
+        return forward, backward
+    share = device.attention_efficiency[question.machine.attention_kernel]
+    forward = compute.attention_s(core.flop, core.keys, peak, share, device.in_training_efficiency)
+    backward = compute.attention_s(
+        2 * core.flop, core.keys, peak, share * device.attention_backward_ratio, device.in_training_efficiency
+    )
+    return forward, backward
+
+
+def _work_s(question: Question, operator: Product | Core | Vector) -> tuple[FloatArray, FloatArray]:
+    """Forward and backward time of one operator, shape ``(cut,)`` each. [s]"""
+    if isinstance(operator, Product):
+        return _product_s(question, operator)
+    if isinstance(operator, Core):
+        return _core_s(question, operator)
+    stack = question.machine.stack
+    factor = stack.permutation_traffic if operator.is_permutation else stack.vector_traffic
+    return (
+        _vector_s(question, operator.forward_bytes, factor),
+        _vector_s(question, operator.backward_bytes, factor),
+    )
+
+
+def _traffic_s(question: Question, cuts: Cuts, shape: Shape) -> dict[str, FloatArray]:
+    """Traffic of one part by group, recomputation included, shape ``(cut,)`` each. [s]"""
+    one = np.ones_like(cuts.tp)
+    groups = {
+        "tp": group(question, cuts.tp, one),
+        "cp": group(question, cuts.cp, cuts.tp),
+        "ep": group(question, cuts.ep, cuts.etp),
+        "etp": group(question, cuts.etp, one),
+    }
+    again = np.asarray(cuts.recompute == shapes.RECOMPUTE.index("full"), dtype=float)
+    total = {name: np.zeros(cuts.size) for name in groups}
+    for message in shape.messages:
+        times = message.forward * (1 + again) + message.backward
+        total[message.group] = total[message.group] + times * _message_s(groups[message.group], message)
+    return {"tp": total["tp"] + total["etp"], "cp": total["cp"], "ep": total["ep"]}
+
+
+def _message_s(where: Group, message: Message) -> FloatArray:
+    return where.time_s(message.collective, message.bytes)
+
+
+def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> _Price:
+    stack = question.machine.stack
+    zero = np.zeros(cuts.size)
+    forward, backward, recompute, recompute_flop, core = zero, zero, zero, zero, zero
+    for operator in shape.operators:
+        if isinstance(operator, Message):
+            continue
+        ahead, back = _work_s(question, operator)
+        forward, backward = forward + ahead, backward + back
+        if isinstance(operator, Core):
+            core = core + ahead + back
+        if is_layer:
+            again = shapes.is_recomputed(operator, cuts, stack)
+            recompute = recompute + np.where(again, ahead, 0.0)
+            flop = operator.flop if isinstance(operator, Product | Core) else zero
+            recompute_flop = recompute_flop + np.where(again, flop, 0.0)
+    host = stack.host_s_per_layer if is_layer else 0.0
+    work = compute.launched_s(forward, host) + compute.launched_s(backward, host)
+    traffic = _traffic_s(question, cuts, shape)
+    exposed = {
+        "tp": network.exposed_s(traffic["tp"], stack.tp_hidden_fraction, work),
+        "cp": network.exposed_s(traffic["cp"], stack.cp_hidden_fraction, core),
+        "ep": network.exposed_s(traffic["ep"], stack.ep_hidden_fraction, work),
+    }
+    contention = [network.contention_s(traffic[g], exposed[g], stack.contention_fraction) for g in exposed]
+    kept = shapes.saved_bytes(shape, cuts, stack, question.is_eager) if is_layer else zero
+    held = shapes.working_bytes(shape, stack, question.is_eager)
+    return _Price(
+        compute_s=work,
+        recompute_s=recompute,
+        tp_exposed_s=exposed["tp"],
+        cp_exposed_s=exposed["cp"],
+        ep_exposed_s=exposed["ep"],
+        contention_s=np.sum(contention, axis=0),
+        saved_bytes=kept if is_layer else held,
+        working_bytes=np.maximum(held - kept, 0.0) if is_layer else zero,
+        dense_parameters=shape.weight_elements("dense"),
+        expert_parameters=shape.weight_elements("expert"),
+        recompute_flop=recompute_flop,
+    )
+
+
+def price_layers(question: Question, cuts: Cuts) -> LayerTable:
+    """Prices of all parts of the model under all cuts."""
+    model, software, seq_len = question.model, question.software, question.job.seq_len
+    absent = {
+        "dense": model.dense_layers == 0,
+        "moe": model.moe_layers == 0,
+        "mtp": model.mtp_layers == 0,
+    }
+    prices: list[_Price | None] = []
+    for kind in shapes.KINDS:
+        if absent[kind]:
+            prices.append(None)
+            continue
+        shape = shapes.layer_shape(model, kind, cuts, seq_len, software)
+        prices.append(_price(question, cuts, shape, is_layer=True))
+    for end in (shapes.embedding_shape, shapes.head_shape):
+        prices.append(_price(question, cuts, end(model, cuts, seq_len, software), is_layer=False))
+    zero = np.zeros(cuts.size)
+    columns = {
+        name: np.stack([zero if p is None else getattr(p, name) for p in prices], axis=1)
+        for name in LayerTable.__dataclass_fields__
+    }
+    return LayerTable(**columns)
