@@ -78,6 +78,8 @@ class Defaults:
     cooling: str
     prices: str
     storage: str
+    hardware: str = ""
+    """System; empty if one must be given."""
     seq_len: int
     """Tokens of one sequence."""
     precision: Format
@@ -491,7 +493,7 @@ class _Reading:
             self.wrong(f"{label} source", f"must be a text, not {_short(source)}")
         elif not source.strip():
             self.wrong(label, "has no source; say who says so: title, date, column")
-        return str(source)
+        return " ".join(str(source).split())  # a long one may take several lines
 
     def top(self, key: str, value: Any) -> None:
         """Take an entry that stands in no table of a kind; no number may."""
@@ -651,11 +653,22 @@ class _Reading:
 def parse_toml(text: str, where: str, error: type[ClusterplanError] = ProfileError) -> dict[str, Any]:
     """Content of a TOML document; what cannot be read is said in one line."""
     try:
-        return tomllib.loads(text)
+        content = tomllib.loads(text)
+        too_large = _holds_huge(content)
     except RecursionError:
         raise error("is nested too deeply", where=where) from None
     except ValueError as problem:  # also numbers with more digits than Python reads
         raise error(f"is not TOML: {' '.join(str(problem).split())[:200]}", where=where) from None
+    if too_large:
+        raise error(f"has a number larger than {MOST:g}", where=where)
+    return content
+
+
+def _holds_huge(value: Any) -> bool:
+    """Whether there is a whole number that is too long to be written out."""
+    if isinstance(value, list | dict):
+        return any(map(_holds_huge, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and abs(value) > MOST
 
 
 def read(record: type[Record], path: Path) -> Record:

@@ -1,0 +1,628 @@
+"""A question with everything that it holds, and the records that answer it once nothing is left open.
+
+A :class:`Scenario` is what a user gave, by options, by a TOML file, or both. :func:`resolve` loads the profiles that
+it names, takes defaults for what it leaves open, and notes each default that it took. Saved with those notes, the
+scenario gives the same records again, whatever the defaults have become.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from clusterplan.catalog import Catalog, Defaults, change, parse_toml, read, unknown
+from clusterplan.errors import ClusterplanError, ProfileError
+from clusterplan.files import LARGEST_FILE_BYTES, printable, read_text
+from clusterplan.hardware import Accelerator, Fabric, Recompute, Schedule, Sharding, Stack, Storage, System
+from clusterplan.site import Cooling, Operations, Prices, Site
+from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
+from clusterplan.workload import Format, Job, Model
+
+Objective = Literal["wall", "cost", "energy", "carbon", "devices"]
+"""What a plan is chosen by: the least of it."""
+
+Record = TypeVar("Record")
+Value = str | int | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """A value that nobody gave."""
+
+    key: str
+    """Field of the scenario; ``fabric.SYSTEM`` and ``stack.SYSTEM`` for what a system brings along."""
+    value: Value
+    unit: str
+    why: str
+    """Where the default comes from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A question as it was asked; None or empty is what it leaves open."""
+
+    model: str = ""
+    """Name of a profile, path of a ``config.json``, or ``-`` for one on standard input."""
+    model_text: str = ""
+    """The ``config.json`` that came on standard input."""
+    hardware: tuple[str, ...] = ()
+    """Names of systems."""
+    tokens: int | None = None
+    """Tokens that the whole run sees."""
+    deadline_s: float | None = None
+    budget_usd: float | None = None
+    power_w: float | None = None
+    """Most that the site may draw at the meter. [W]"""
+    devices: tuple[int, int] | None = None
+    """Fewest and most devices."""
+    objective: Objective | None = None
+    confidence: float | None = None
+    """Probability with which the deadline is to be met."""
+    precision: Format | None = None
+    seq_len: int | None = None
+    global_batch: int | None = None
+    """Sequences of one optimizer step."""
+    batch_fixed: bool = True
+    """Whether a given ``global_batch`` is exact, not a target."""
+    allow: tuple[str, ...] = ()
+    """Techniques beyond the stack's defaults that may be used."""
+    site: str | None = None
+    cooling: str | None = None
+    prices: str | None = None
+    storage: str | None = None
+    fabric: str | None = None
+    stack: str | None = None
+    tp: int | None = None
+    pp: int | None = None
+    vpp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    etp: int | None = None
+    dp: int | None = None
+    micro_batch: int | None = None
+    recompute: Recompute | None = None
+    sharding: Sharding | None = None
+    schedule: Schedule | None = None
+    placement: str | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)
+    """Changed figures of profiles, as ``site.usd_per_kwh``, with the text that was given."""
+    assumed: tuple[Assumed, ...] = ()
+    """Defaults that were taken when the scenario was saved."""
+
+
+LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "placement")
+"""Fields that a file has in its ``[layout]`` table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """A system with what belongs to it."""
+
+    system: System
+    accelerator: Accelerator
+    fabric: Fabric
+    stack: Stack
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Formats of matrix products that both the device and the software have."""
+        return tuple(name for name in self.stack.formats if name in self.accelerator.formats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A question of which nothing is left open."""
+
+    scenario: Scenario
+    """The question, with the defaults that were taken."""
+    model: Model
+    job: Job
+    hardware: tuple[Hardware, ...]
+    site: Site
+    """With ``power_w`` as the question limits it."""
+    cooling: Cooling
+    prices: Prices
+    storage: Storage
+    operations: Operations
+    devices: tuple[int, int]
+    confidence: float
+    warnings: tuple[str, ...]
+    """What the description of the model left open."""
+
+    @property
+    def assumed(self) -> tuple[Assumed, ...]:
+        """Each default that was taken."""
+        return self.scenario.assumed
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------
+
+_QUANTITIES: Mapping[str, Dimension] = {
+    "tokens": "tokens",
+    "deadline_s": "time",
+    "budget_usd": "usd",
+    "power_w": "power",
+    "confidence": "fraction",
+    "seq_len": "count",
+    "global_batch": "count",
+    **dict.fromkeys(LAYOUT[:8], "count"),
+}
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "objective": get_args(Objective),
+    "precision": get_args(Format),
+    "recompute": get_args(Recompute),
+    "sharding": get_args(Sharding),
+    "schedule": get_args(Schedule),
+}
+_LISTS = ("hardware", "allow")
+_SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w"}
+"""Keys without a unit, whose value names it: ``deadline = "90d"``."""
+_UNITS = {"tokens": "tokens", "seq_len": "tokens", "global_batch": "sequences", "devices": "devices"}
+"""Units of values that have none in their name."""
+_TOP = tuple(entry.name for entry in dataclasses.fields(Scenario) if entry.name not in {*LAYOUT, "sets", "assumed"})
+
+Where = Callable[[str], str]
+"""How a message calls the place of a key."""
+
+
+def option(key: str) -> str:
+    """Command-line option of a key.
+
+    Examples
+    --------
+    >>> option("seq_len"), option("deadline_s")
+    ('--seq-len', '--deadline')
+    """
+    short = {name: stem for stem, name in _SHORT.items()} | {"sets": "--set", "model": "MODEL"}
+    name = short.get(key, key)
+    return name if not name.islower() or name.startswith("--") else f"--{name.replace('_', '-')}"
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Scenario of a TOML file."""
+    return parse_scenario(read_text(path), printable(path))
+
+
+def parse_scenario(text: str, where: str = "scenario") -> Scenario:
+    """Scenario of a TOML text.
+
+    Keys are the fields of :class:`Scenario`. Quantities are texts as people write them (``deadline = "90d"``) or
+    numbers whose key has the unit (``deadline_days = 90``). The cut of the model stands in ``[layout]``, changed
+    figures in ``[set]``.
+
+    Parameters
+    ----------
+    text : str
+        The document.
+    where : str
+        Name of the file, for messages.
+    """
+    content = parse_toml(text, where, ClusterplanError)
+    layout = _table(content.pop("layout", {}), f"{where}: [layout]")
+    sets = _table(content.pop("set", {}), f"{where}: [set]")
+    assumed = content.pop("assumed", [])
+    values = _entries(content, (*_TOP, "layout", "set", "assumed"), lambda key: f"{where}: {key}")
+    values |= _entries(layout, LAYOUT, lambda key: f"{where}: [layout] {key}")
+    if sets:
+        values["sets"] = dict(_settings(sets, "", f"{where}: [set]"))
+    if not isinstance(assumed, list):
+        raise ClusterplanError("must be an array of tables, each headed [[assumed]]", where=f"{where}: assumed")
+    values["assumed"] = tuple(
+        _assumption(_table(entry, f"{where}: [assumed {number}]"), f"{where}: [assumed {number}]")
+        for number, entry in enumerate(assumed, 1)
+    )
+    return Scenario(**values)
+
+
+def override(base: Scenario, given: Mapping[str, Any], where: Where = option) -> Scenario:
+    """Scenario with some of its fields given anew.
+
+    Parameters
+    ----------
+    base : Scenario
+        What holds otherwise; ``Scenario()`` leaves everything open.
+    given : mapping
+        Values by field, texts as people write them or numbers; ``sets`` is a mapping, or texts ``key=value``. None
+        and empty are not given.
+    where : callable
+        How a message calls the place of a key; its option unless told otherwise.
+    """
+    given = {key: value for key, value in given.items() if value is not None and value != () and value != []}
+    sets = given.pop("sets", {})
+    if not isinstance(sets, Mapping):
+        sets = dict(_setting(text, where("sets")) for text in sets)
+    values = _entries(given, (*_TOP, *LAYOUT), where)
+    stale = {key for key in values if values[key] != getattr(base, key)}
+    if stale & {"model", "model_text"}:
+        stale |= {"tokens", "seq_len"}
+        values.setdefault("model_text", "")
+    if "seq_len" in stale:
+        stale.add("global_batch")
+    if "global_batch" in values:
+        values.setdefault("batch_fixed", True)
+    kept = tuple(one for one in base.assumed if one.key.split(".")[0] not in stale)
+    return dataclasses.replace(base, **values, sets={**base.sets, **sets}, assumed=kept)
+
+
+def _entries(content: Mapping[str, Any], known: Iterable[str], where: Where) -> dict[str, Any]:
+    """Fields of a scenario from the keys of a table."""
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        name = _SHORT.get(key, key)
+        if name not in known:
+            try:
+                name = to_si(key, 1)[0]
+            except ClusterplanError:
+                name = ""
+        if name not in known:
+            place = where(key)
+            raise _unknown_key(key, {*known, *_SHORT} if "model" in known else known, place)
+        if name in values:
+            raise ClusterplanError(f"{name} is given twice", where=where(key))
+        values[name] = _entry(name, key, value, where(key))
+    return values
+
+
+def _unknown_key(key: str, known: Iterable[str], where: str) -> ClusterplanError:
+    found = unknown("unknown key", key, known)
+    return ClusterplanError(found.message, where=where, nearest=found.nearest)
+
+
+def _entry(name: str, key: str, value: Any, where: str) -> Any:
+    """Value of one field."""
+    if name in _QUANTITIES:
+        return _quantity(value, name, key, where)
+    if name == "devices":
+        return _range(value, where)
+    if name == "batch_fixed":
+        if not isinstance(value, bool):
+            raise _wrong("true or false", value, where)
+        return value
+    if name in _LISTS:
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple):
+            raise _wrong("a text or a list of texts", value, where)
+        texts = [_text(part, where).strip() for part in parts]
+        return tuple(dict.fromkeys(text for text in texts if text))
+    if name == "model_text":
+        if not isinstance(value, str):
+            raise _wrong("a text", value, where)
+        return value
+    text = _text(value, where)
+    if name in _CHOICES and text not in _CHOICES[name]:
+        found = unknown(f"must be {', '.join(_CHOICES[name])}, not {_short(text)}", text, _CHOICES[name])
+        raise ClusterplanError(found.message.split(";")[0], where=where, nearest=found.nearest)
+    return text
+
+
+def _quantity(value: Any, name: str, key: str, where: str) -> float:
+    dimension = _QUANTITIES[name]
+    if isinstance(value, str):
+        return parse(value, dimension, where=where)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong("a quantity", value, where)
+    if not math.isfinite(value):
+        raise _wrong("finite", value, where)
+    number = value if key in _SHORT else to_si(key, value)[1]
+    unit = "" if key in _SHORT else unit_of(name)
+    return parse(f"{number} {unit}", dimension, where=where)
+
+
+def _range(value: Any, where: str) -> tuple[int, int]:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return parse_range(":".join(_count_text(part, where) for part in value), where=where)
+    return parse_range(_count_text(value, where), where=where)
+
+
+def _count_text(value: Any, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _wrong("a number of devices, or two", value, where)
+    return str(value)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong("a text", value, where)
+    if not value.strip():
+        raise ClusterplanError("is empty", where=where)
+    if not value.isprintable():
+        raise ClusterplanError(f"is not one line of printable text: {value[:40]!a}", where=where)
+    return value
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong("a table", value, where)
+    return value
+
+
+def _settings(table: Mapping[str, Any], prefix: str, where: str) -> Iterable[tuple[str, str]]:
+    """Changed figures of a table, parts of keys joined by points."""
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict):
+            yield from _settings(value, f"{key}.", where)
+        else:
+            yield _text(key, where), _text(value if isinstance(value, str) else _toml(value), f"{where} {key}")
+
+
+def _toml(value: Any) -> str:
+    """A TOML value as it may stand after ``--set key=``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return str(value)
+
+
+def _setting(text: str, where: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (equals and key.strip() and value.strip()):
+        raise ClusterplanError(f"must be key=value, as site.usd_per_kwh=0.05, not {_short(text)}", where=where)
+    return _text(key.strip(), where), _text(value.strip(), f"{where} {key.strip()}")
+
+
+def _assumption(entry: dict[str, Any], where: str) -> Assumed:
+    missing = {"key", "value", "why"} - set(entry)
+    if missing:
+        raise ClusterplanError(f"has no {' and no '.join(sorted(missing))}", where=where)
+    key = _text(entry["key"], f"{where} key")
+    for name in entry:
+        if name not in {"key", "value", "why", "unit"}:
+            raise _unknown_key(name, ("key", "value", "why", "unit"), f"{where} {name}")
+    name = key.split(".")[0]
+    if name not in _ASSUMED or ("." in key) != (name in {"fabric", "stack"}):
+        raise _unknown_key(key, _ASSUMED, f"{where} key")
+    value = _entry(name, name, entry["value"], f"{where} value")
+    if name == "devices":
+        value = f"{value[0]}:{value[1]}"
+    why = _text(entry["why"], f"{where} why")
+    return Assumed(key=key, value=value, unit=_UNITS.get(name, ""), why=why)
+
+
+_ASSUMED = (
+    "hardware", "tokens", "seq_len", "global_batch", "precision", "devices", "confidence",
+    "site", "cooling", "prices", "storage", "fabric", "stack",
+)  # fmt: skip
+"""What has a default."""
+
+
+def _wrong(right: str, value: Any, where: str) -> ClusterplanError:
+    return ClusterplanError(f"must be {right}, not {_short(value)}", where=where)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict | list | tuple):
+        return "a table" if isinstance(value, dict) else "a list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------
+
+
+def inputs(scenario: Scenario) -> dict[str, Any]:
+    """What a scenario holds, as TOML and JSON have it: only what was given, and what was assumed."""
+    content: dict[str, Any] = {}
+    layout: dict[str, Any] = {}
+    for entry in dataclasses.fields(scenario):
+        value = getattr(scenario, entry.name)
+        is_open = value is None or value in ((), "", {}) or (entry.name == "batch_fixed" and value)
+        if not is_open and entry.name not in {"sets", "assumed"}:
+            (layout if entry.name in LAYOUT else content)[entry.name] = (
+                list(value) if isinstance(value, tuple) else value
+            )
+    if layout:
+        content["layout"] = layout
+    if scenario.sets:
+        content["set"] = dict(scenario.sets)
+    if scenario.assumed:
+        content["assumed"] = [dataclasses.asdict(one) for one in scenario.assumed]
+    return content
+
+
+def dump(scenario: Scenario) -> str:
+    """TOML text that :func:`parse_scenario` turns into an equal scenario."""
+    import tomli_w
+
+    return tomli_w.dumps(inputs(scenario))
+
+
+# --- Resolving --------------------------------------------------------------------------------------------------
+
+SETS: Mapping[str, type] = {
+    "model": Model,
+    "system": System,
+    "accelerator": Accelerator,
+    "fabric": Fabric,
+    "stack": Stack,
+    "storage": Storage,
+    "site": Site,
+    "cooling": Cooling,
+    "prices": Prices,
+    "operations": Operations,
+}
+"""Records whose figures can be changed, by the first word of the key."""
+
+
+@dataclass
+class _Taken:
+    """Defaults as they are taken; those of a saved scenario go first."""
+
+    defaults: Defaults
+    before: Mapping[str, Assumed]
+    taken: dict[str, Assumed] = field(default_factory=dict)
+
+    def default(self, key: str, value: Value, why: str = "") -> Any:
+        """Note that a default is taken, and return it."""
+        name = key.split(".")[0]
+        source = self.defaults.sources.get(name, "")
+        new = Assumed(key=key, value=value, unit=_UNITS.get(name, ""), why=" ".join((why or source).split()))
+        self.taken[key] = self.before.get(key, new)
+        return self.taken[key].value
+
+
+def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[Model], float]) -> Resolved:
+    """Records of everything that a question needs.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The question.
+    catalog : Catalog
+        Where profiles are found.
+    active_parameters : callable
+        Parameters of a model that each token uses, for the default of the tokens.
+    """
+    defaults = catalog.defaults()
+    notes = _Taken(defaults, {one.key: one for one in scenario.assumed})
+    _check_sets(scenario)
+    text, model, warnings = _model(scenario, catalog)
+    model = _set(model, "model", scenario)
+
+    names = scenario.hardware
+    if not names and defaults.hardware:
+        names = (notes.default("hardware", defaults.hardware),)
+    if not names:
+        known = ", ".join(catalog.names(System))
+        raise ClusterplanError(f"no hardware is given; known systems: {known}", where=option("hardware"))
+    hardware = tuple(_hardware(name, scenario, catalog, notes) for name in names)
+
+    job = _job(scenario, model, notes, active_parameters)
+    if not any(job.precision in one.formats for one in hardware):
+        have = "; ".join(f"{one.system.name} with {one.stack.name}: {', '.join(one.formats)}" for one in hardware)
+        raise ClusterplanError(f"{job.precision} is not available ({have})", where=option("precision"))
+
+    def named(record: type[Record], key: str) -> Record:
+        name = getattr(scenario, key) or notes.default(key, getattr(defaults, key))
+        return _set(catalog.load(record, name), key, scenario)
+
+    site = named(Site, "site")
+    if scenario.power_w is not None:
+        site = change(site, "power_w", repr(scenario.power_w), where=option("power_w"))
+    devices = scenario.devices or parse_range(
+        notes.default("devices", f"{defaults.devices_low}:{defaults.devices_high}")
+    )
+    confidence = scenario.confidence
+    if confidence is None:
+        confidence = notes.default("confidence", float(defaults.confidence))
+    return Resolved(
+        model=model,
+        job=job,
+        hardware=hardware,
+        site=site,
+        cooling=named(Cooling, "cooling"),
+        prices=named(Prices, "prices"),
+        storage=named(Storage, "storage"),
+        operations=_set(defaults.operations, "operations", scenario),
+        devices=devices,
+        confidence=confidence,
+        warnings=tuple(warnings),
+        scenario=dataclasses.replace(scenario, model_text=text, assumed=tuple(notes.taken.values())),
+    )
+
+
+def _check_sets(scenario: Scenario) -> None:
+    for key in scenario.sets:
+        record, point, rest = key.partition(".")
+        if record not in SETS:
+            found = unknown(f"no record is called {_short(record)}", record, SETS)
+            raise ClusterplanError(found.message, where=f"--set {key}", nearest=found.nearest)
+        if not point or not rest:
+            raise ClusterplanError(f"names no figure; write {record}.KEY", where=f"--set {key}")
+
+
+def _set(record: Record, name: str, scenario: Scenario) -> Record:
+    """The record with the figures that the user changed."""
+    for key, text in scenario.sets.items():
+        first, _, rest = key.partition(".")
+        if first == name:
+            record = change(record, rest, text, where=f"--set {key}")
+    return record
+
+
+def _model(scenario: Scenario, catalog: Catalog) -> tuple[str, Model, list[str]]:
+    """Text that came on standard input, the model, and what its description left open."""
+    name = scenario.model
+    if not name:
+        raise unknown("no model is given", "", catalog.names(Model), where="MODEL")
+    if name == "-":
+        text = scenario.model_text or _standard_input()
+        return text, *_imported(text, "-")
+    path = Path(name)
+    looks_like_path = path.suffix == ".json" or path.suffix == ".toml" or len(path.parts) > 1
+    if not looks_like_path and (name in catalog.names(Model) or not path.is_file()):
+        return "", catalog.load(Model, name), []
+    if path.suffix == ".toml":
+        return "", read(Model, path), []
+    if (path / "config.json").is_file():
+        raise ProfileError("is a directory", where=printable(path), nearest=(str(path / "config.json"),))
+    return "", *_imported(read_text(path, ProfileError), name)
+
+
+def _imported(text: str, where: str) -> tuple[Model, list[str]]:
+    from clusterplan.huggingface import read_model  # only those who bring a model pay for the import
+
+    return read_model(text, where)
+
+
+def _standard_input() -> str:
+    data = sys.stdin.buffer.read(LARGEST_FILE_BYTES + 1)
+    if len(data) > LARGEST_FILE_BYTES:
+        raise ProfileError(f"has more than {LARGEST_FILE_BYTES:,} bytes", where="standard input")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ProfileError(f"is not UTF-8 text (byte {problem.start + 1:,})", where="standard input") from None
+    if not text.strip():
+        raise ProfileError("is empty", where="standard input")
+    return text
+
+
+def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken) -> Hardware:
+    if name in catalog.names(Accelerator) and name not in catalog.names(System):
+        having = tuple(one for one in catalog.names(System) if catalog.load(System, one).accelerator == name)
+        raise ProfileError(f"{name} is an accelerator, not a system", where=option("hardware"), nearest=having)
+    system = _set(catalog.load(System, name), "system", scenario)
+    why = f"default of {name}"
+    fabric = scenario.fabric or notes.default(f"fabric.{name}", system.fabric, why)
+    stack = scenario.stack or notes.default(f"stack.{name}", system.stack, why)
+    return Hardware(
+        system=system,
+        accelerator=_set(catalog.load(Accelerator, system.accelerator), "accelerator", scenario),
+        fabric=_set(catalog.load(Fabric, fabric), "fabric", scenario),
+        stack=_set(catalog.load(Stack, stack), "stack", scenario),
+    )
+
+
+def _job(scenario: Scenario, model: Model, notes: _Taken, active_parameters: Callable[[Model], float]) -> Job:
+    defaults = notes.defaults
+    tokens, seq_len, batch = scenario.tokens, scenario.seq_len, scenario.global_batch
+    if tokens is None:
+        ratio = defaults.tokens_per_parameter
+        why = f"{ratio:g} for each active parameter: {defaults.sources.get('tokens_per_parameter', '')}"
+        tokens = notes.default("tokens", round(ratio * active_parameters(model)), why)
+    if seq_len is None:
+        if 0 < model.learned_positions < defaults.seq_len:
+            why = f"{model.name} has {model.learned_positions:,} learned positions"
+            seq_len = notes.default("seq_len", model.learned_positions, why)
+        else:
+            seq_len = notes.default("seq_len", defaults.seq_len)
+    if batch is None:
+        source = defaults.sources.get("batch_tokens", "")
+        why = f"a target of {defaults.batch_tokens:,.0f} tokens a step: {source}"
+        batch = notes.default("global_batch", max(1, round(defaults.batch_tokens / seq_len)), why)
+    return Job(
+        tokens=tokens,
+        seq_len=seq_len,
+        global_batch=batch,
+        batch_fixed=scenario.batch_fixed and scenario.global_batch is not None,
+        precision=scenario.precision or notes.default("precision", defaults.precision),
+    )
