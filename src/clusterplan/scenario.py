@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
-from clusterplan.catalog import Catalog, Defaults, change, parse_toml, read, unknown
+from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.files import LARGEST_FILE_BYTES, printable, read_text
 from clusterplan.hardware import Accelerator, Fabric, Recompute, Schedule, Sharding, Stack, Storage, System
+from clusterplan.reading import Defaults, Record, change, parse_toml, read, shown, unknown
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
 from clusterplan.workload import Format, Job, Model
@@ -26,7 +27,6 @@ from clusterplan.workload import Format, Job, Model
 Objective = Literal["wall", "cost", "energy", "carbon", "devices"]
 """What a plan is chosen by: the least of it."""
 
-Record = TypeVar("Record")
 Value = str | int | float
 
 
@@ -295,7 +295,7 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
         return value
     text = _text(value, where)
     if name in _CHOICES and text not in _CHOICES[name]:
-        found = unknown(f"must be {', '.join(_CHOICES[name])}, not {_short(text)}", text, _CHOICES[name])
+        found = unknown(f"must be {', '.join(_CHOICES[name])}, not {shown(text)}", text, _CHOICES[name])
         raise ClusterplanError(found.message.split(";")[0], where=where, nearest=found.nearest)
     return text
 
@@ -363,7 +363,7 @@ def _toml(value: Any) -> str:
 def _setting(text: str, where: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (equals and key.strip() and value.strip()):
-        raise ClusterplanError(f"must be key=value, as site.usd_per_kwh=0.05, not {_short(text)}", where=where)
+        raise ClusterplanError(f"must be key=value, as site.usd_per_kwh=0.05, not {shown(text)}", where=where)
     return _text(key.strip(), where), _text(value.strip(), f"{where} {key.strip()}")
 
 
@@ -393,16 +393,7 @@ _ASSUMED = (
 
 
 def _wrong(right: str, value: Any, where: str) -> ClusterplanError:
-    return ClusterplanError(f"must be {right}, not {_short(value)}", where=where)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict | list | tuple):
-        return "a table" if isinstance(value, dict) else "a list"
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return ClusterplanError(f"must be {right}, not {shown(value)}", where=where)
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------
@@ -533,7 +524,7 @@ def _check_sets(scenario: Scenario) -> None:
     for key in scenario.sets:
         record, point, rest = key.partition(".")
         if record not in SETS:
-            found = unknown(f"no record is called {_short(record)}", record, SETS)
+            found = unknown(f"no record is called {shown(record)}", record, SETS)
             raise ClusterplanError(found.message, where=f"--set {key}", nearest=found.nearest)
         if not point or not rest:
             raise ClusterplanError(f"names no figure; write {record}.KEY", where=f"--set {key}")

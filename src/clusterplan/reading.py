@@ -1,0 +1,848 @@
+"""One profile: the text of a TOML file becomes a checked record in SI units whose figures know their source.
+
+Each number is converted by the unit in its key and compared with what is possible; then the whole is validated as the
+record that it becomes. Everything that is wrong with a file is reported together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import tomllib
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from clusterplan.errors import ClusterplanError, ProfileError
+from clusterplan.files import printable, read_text
+from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
+from clusterplan.site import Cooling, Operations, Prices, Site
+from clusterplan.trace import KINDS, Figure, Origin
+from clusterplan.units import Dimension, parse, to_si, unit_of
+from clusterplan.workload import Attention, Experts, Format, Model
+
+if TYPE_CHECKING:  # pydantic is imported when the first profile is validated
+    from pydantic import TypeAdapter
+
+Record = TypeVar("Record")
+
+FOLDERS: Mapping[str, type] = {
+    "accelerators": Accelerator,
+    "systems": System,
+    "fabrics": Fabric,
+    "stacks": Stack,
+    "storage": Storage,
+    "models": Model,
+    "sites": Site,
+    "cooling": Cooling,
+    "prices": Prices,
+}
+"""What the files of a folder become."""
+
+PROBLEMS_SHOWN = 8
+"""Problems of one file that an error message lists; ``check`` lists all."""
+
+GIVEN = "given by the user"
+"""Source of a figure that was changed on the command line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What is taken where a question leaves something open."""
+
+    site: str
+    cooling: str
+    prices: str
+    storage: str
+    hardware: str = ""
+    """System; empty if one must be given."""
+    seq_len: int
+    """Tokens of one sequence."""
+    precision: Format
+    tokens_per_parameter: float
+    """Tokens of a run for each active parameter."""
+    batch_tokens: float
+    """Tokens of one optimizer step that are aimed at."""
+    devices_low: int
+    """Fewest devices of a search."""
+    devices_high: int
+    """Most devices of a search."""
+    confidence: float
+    """Probability with which a deadline is to be met."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Why each of these was chosen, by field."""
+    operations: Operations
+
+
+def folder_of(of: type | str) -> str:
+    """Folder of a record; a folder is returned as it is."""
+    if isinstance(of, str):
+        if of not in FOLDERS:
+            raise unknown(f"no folder of profiles named {shown(of)}", of, FOLDERS)
+        return of
+    return next(folder for folder, record in FOLDERS.items() if record is of)
+
+
+# --- What a record looks like -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One field of a record, as far as reading a file must know it."""
+
+    name: str
+    base: type
+    """What one value is: float, int, bool, str, or a nested record."""
+    form: str
+    """``one`` value, a ``list`` of them, or a ``mapping`` from names to them."""
+    required: bool
+    zero: bool
+    """Whether a count may be 0: it may if that is its default."""
+    choices: tuple[str, ...] = ()
+    """The texts that it may be, if only some are right."""
+
+    @property
+    def nested(self) -> bool:
+        return dataclasses.is_dataclass(self.base)
+
+
+def _fields(record: type) -> Mapping[str, _Field]:
+    """Fields of a record by name."""
+    return _looked_at(record)
+
+
+@functools.cache
+def _looked_at(record: type) -> Mapping[str, _Field]:
+    hints = typing.get_type_hints(record)
+    found = {}
+    for entry in dataclasses.fields(record):
+        form, hint = "one", hints[entry.name]
+        if isinstance(hint, UnionType):
+            hint = next(part for part in hint.__args__ if part is not type(None))
+        if typing.get_origin(hint) is tuple:
+            form, hint = "list", typing.get_args(hint)[0]
+        elif typing.get_origin(hint) is Mapping:
+            form, hint = "mapping", typing.get_args(hint)[1]
+        choices = typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
+        found[entry.name] = _Field(
+            entry.name,
+            str if choices else hint,
+            form,
+            entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING,
+            entry.default == 0 and hint is int,
+            choices,
+        )
+    return found
+
+
+@functools.cache
+def _adapter(record: type) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(record)
+
+
+def json_schema(record: type) -> dict[str, Any]:
+    """JSON Schema of a record, in SI units."""
+    schema = _adapter(record).json_schema()
+    for part in (schema, *schema.get("$defs", {}).values()):
+        if part.get("type") == "object":
+            part["additionalProperties"] = False
+    return schema
+
+
+# --- Ranges -----------------------------------------------------------------------------------------------------
+
+MOST = 1e30
+"""Assumed: no figure of a profile is larger in SI units; keeps products of figures finite."""
+MOST_COUNT = 10**9
+"""Assumed: nothing is counted beyond this; keeps products of counts in 64 bits."""
+MOST_LAYERS = 10_000
+"""Assumed: no network is deeper; layers are laid out one by one."""
+COLDEST_C, HOTTEST_C = -90.0, 100.0
+"""Assumed: air and water of a plant are within. [deg C]"""
+
+MAY_BE_ZERO = {"nics", "ffn"}
+"""Counts without a default that may be 0: a torus has no network interface, a mixture of experts no dense part."""
+MAY_EXCEED_ONE = {"expert_imbalance_fraction"}
+"""Fractions over a reference, not of a whole."""
+SHARES = {"efficiency", "best_published_mfu", "wave_hardness", "adiabatic_effectiveness", "decay_per_doubling"}
+"""Shares of a whole that are not called fraction."""
+SHARES_MAY_BE_ZERO = {"wave_hardness", "adiabatic_effectiveness", "decay_per_doubling"}
+POSITIVE_ENDINGS = ("_bytes_per_s", "_flop_per_s", "_life_s", "_rise_k")
+POSITIVE = {
+    "attention_backward_ratio",
+    "capacity_bytes",
+    "capex_factor",
+    "clock_exponent",
+    "confidence",
+    "k_ramp",
+    "batch_tokens",
+    "longest_checkpoint_interval_s",
+    "memory_bytes",
+    "optimizer_bytes",
+    "racks",
+    "rack_limit_w",
+    "rated_w",
+    "rise_k",
+    "tdp_w",
+    "tokens_per_parameter",
+    "weight_bytes",
+}
+"""Figures that something is divided by."""
+
+
+@functools.cache
+def _range(record: type, name: str) -> tuple[float, float, bool]:
+    """Least and most that a number of a record may be, and whether the least itself is excluded."""
+    entry = _fields(record)[name]
+    if entry.base is int:
+        may_be_zero = entry.zero or (name in MAY_BE_ZERO and record is not Experts)
+        return 0 if may_be_zero else 1, MOST_LAYERS if name == "layers" else MOST_COUNT, False
+    if name in SHARES or name.endswith("_efficiency"):
+        return 0, 1, name not in SHARES_MAY_BE_ZERO
+    if "_fraction" in name:
+        return 0, MOST if name in MAY_EXCEED_ONE else 1, name in POSITIVE
+    if name == "confidence":
+        return 0, 1, True
+    if name.endswith("_c"):
+        return COLDEST_C, HOTTEST_C, False
+    if name in {"oversubscription", "concentration_cycles"}:
+        return 1, MOST, name == "concentration_cycles"
+    return 0, MOST, name in POSITIVE or name.endswith(POSITIVE_ENDINGS)
+
+
+def _out_of_range(record: type, name: str, si: float, key: str, written: float) -> str:
+    """What is wrong with a number, in the unit of the file; empty if nothing is."""
+    least, most, excluded = _range(record, name)
+    if least <= si <= most and not (excluded and si == least):
+        return ""
+    per_cent = 100 if key.endswith("_pct") else 1
+    above = f"more than {least:g}" if excluded else f"at least {least:g}"
+    right = above if si <= least else f"at most {most:g}"
+    if most == 1:
+        right = f"{above} and at most {per_cent}"
+    return f"must be {right}, not {shown(written)}"
+
+
+def _inconsistent(record: object) -> Iterator[tuple[str, str]]:
+    """Fields that contradict other fields of the same record, with what would be right."""
+    if isinstance(record, Attention):
+        if record.kv_heads > record.heads or record.heads % record.kv_heads:
+            yield "kv_heads", f"must divide heads = {record.heads}, not be {record.kv_heads}"
+    elif isinstance(record, Experts):
+        if record.top_k > record.experts:
+            yield "top_k", f"must be at most experts = {record.experts}, not {record.top_k}"
+    elif isinstance(record, Model):
+        for part in ("attention", "moe"):
+            for name, text in _inconsistent(getattr(record, part)):
+                yield f"{part}.{name}", text
+        if record.dense_layers > record.layers:
+            yield "moe.dense_layers", f"must be at most layers = {record.layers}, not {record.dense_layers}"
+        if record.dense_layers and not record.ffn:
+            yield "ffn", f"must be more than 0: {record.dense_layers} layers have a dense feed-forward part"
+    elif isinstance(record, System):
+        if record.node_devices > record.devices or record.devices % record.node_devices:
+            yield "node_devices", f"must divide devices = {record.devices}, not be {record.node_devices}"
+        for devices in record.used_devices_per_domain:
+            if not 1 <= devices <= record.scaleup_devices:
+                most = record.scaleup_devices
+                yield "used_devices_per_domain", f"must be from 1 to scaleup_devices = {most}, not {devices}"
+    elif isinstance(record, Accelerator):
+        if record.idle_w > record.tdp_w:
+            yield "idle_w", f"must be at most tdp_w = {record.tdp_w:g} W, not {record.idle_w:g} W"
+    elif isinstance(record, Fabric):
+        spans = [tier.span_devices for tier in record.tiers]
+        if not spans:
+            yield "tiers", "must have at least one level"
+        if any(outer <= inner for inner, outer in pairwise(spans)):
+            yield "tiers", f"must go from inside out, with growing span_devices, not {spans}"
+    elif isinstance(record, Stack):
+        for part, whole in (("default_schedules", "schedules"), ("default_sharding", "sharding")):
+            for name in getattr(record, part):
+                if name not in getattr(record, whole):
+                    yield part, f"has {name!r}, which {whole} lacks"
+        for part in ("formats", "attention_kernels", "schedules", "default_schedules", "default_sharding", "recompute"):
+            if not getattr(record, part):
+                yield part, "must have at least one entry"
+    elif isinstance(record, Defaults) and record.devices_low > record.devices_high:
+        yield "devices_low", f"must be at most devices_high = {record.devices_high}, not {record.devices_low}"
+
+
+# --- Reading a file ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in a file a value stands, and how it is known."""
+
+    table: str
+    key: str
+    kind: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.key}".strip()
+
+    def part(self, name: str) -> _Place:
+        """Place of one part of a mapping."""
+        return dataclasses.replace(self, key=f"{self.key}.{name}")
+
+
+Location = tuple[str | int, ...]
+"""Way to a value in a record: names of fields, numbers in lists, names in mappings."""
+
+
+@dataclass
+class _Reading:
+    """A file on its way to a record: values in SI units, where each stands, and what is wrong."""
+
+    record: type
+    profile: str = ""
+    prefix: str = ""
+    """What stands before its keys where the record is a part of another."""
+    values: dict[str, Any] = field(default_factory=dict)
+    places: dict[Location, _Place] = field(default_factory=dict)
+    tables: dict[Location, str] = field(default_factory=dict)
+    """Nested tables, for messages about what they lack."""
+    problems: list[str] = field(default_factory=list)
+
+    def wrong(self, place: _Place | str, text: str) -> None:
+        self.problems.append(f"{place}: {text}" if str(place) else text)
+
+    # --- tables ---
+
+    def document(self, content: Mapping[str, Any]) -> None:
+        """Take a whole profile: texts at the top, numbers in tables by kind, nested records with theirs."""
+        plain = "source" in _fields(self.record)  # a model: one source for the whole shape
+        for key, value in content.items():
+            if plain:
+                self.entry(self.record, self.values, (), value, _Place("", key))
+            elif key in KINDS:
+                self.kind_tables(key, value, key)
+            else:
+                self.top(key, value)
+
+    def kind_tables(self, kind: str, content: Any, label: str) -> None:
+        """Take one table, or an array of tables, of figures that are known in the same way."""
+        tables = content if isinstance(content, list) else [content]
+        for number, table in enumerate(tables, 1):
+            self.kind_table(table, kind, f"[{label}]" if len(tables) == 1 else f"[{label} {number}]")
+
+    def kind_table(self, table: Any, kind: str, label: str) -> None:
+        """Take one table with its source."""
+        if not isinstance(table, dict):
+            self.wrong(label, "must be a table with a source and figures")
+            return
+        source = self.source(table, label)
+        for key, value in table.items():
+            place = _Place(label, key, kind, source)
+            entry = _fields(self.record).get(key)
+            if entry is not None and entry.nested:
+                form = f"[[{key}]]" if entry.form == "list" else f"[{key}]"
+                self.wrong(place, f"is a table of its own: write {form} with kind and source")
+            elif key != "source":
+                self.entry(self.record, self.values, (), value, place)
+
+    def source(self, table: Mapping[str, Any], label: str) -> str:
+        """Source of a table, which it must have."""
+        source = table.get("source", "")
+        if not isinstance(source, str):
+            self.wrong(f"{label} source", f"must be a text, not {shown(source)}")
+        elif not source.strip():
+            self.wrong(label, "has no source; say who says so: title, date, column")
+        return " ".join(str(source).split())  # a long one may take several lines
+
+    def top(self, key: str, value: Any) -> None:
+        """Take an entry that stands in no table of a kind; no number may."""
+        place = _Place("", key)
+        entry = _fields(self.record).get(key)
+        if entry is not None and entry.nested:
+            self.nested(entry, value)
+        elif not _holds_number(value):
+            self.entry(self.record, self.values, (), value, place)
+        elif name := self.field_of(self.record, place):
+            if _fields(self.record)[name].base in (int, float):
+                self.wrong(place, f"is a number without a source; put it into {_either(f'[{kind}]' for kind in KINDS)}")
+                value = None
+            self.values[name] = value
+
+    def nested(self, entry: _Field, content: Any) -> None:
+        """Take a table, or an array of tables, with kind and source of its own."""
+        is_list = entry.form == "list"
+        if is_list and not isinstance(content, list):
+            self.wrong(entry.name, f"must be an array of tables, each headed [[{entry.name}]]")
+            content = []
+        taken = []
+        for number, table in enumerate(content if is_list else [content]):
+            at: Location = (entry.name, number) if is_list else (entry.name,)
+            label = self.tables[at] = f"[{entry.name} {number + 1}]" if is_list else f"[{entry.name}]"
+            values: dict[str, Any] = {}
+            taken.append(values)
+            if not isinstance(table, dict):
+                self.wrong(label, "must be a table with kind, source and figures")
+                continue
+            kind, source = table.get("kind"), self.source(table, label)
+            if kind not in KINDS:
+                given = "is missing" if kind is None else f"is {shown(kind)}"
+                self.wrong(f"{label} kind", f"{given}; it must be {_either(KINDS)}")
+            for key, value in table.items():
+                if key not in {"kind", "source"}:
+                    self.entry(entry.base, values, at, value, _Place(label, key, str(kind), source))
+        self.values[entry.name] = taken if is_list else taken[0]
+
+    # --- entries ---
+
+    def field_of(self, record: type, place: _Place) -> str:
+        """Field that a key stands for; empty, and noted, if there is none."""
+        try:
+            name, _ = to_si(place.key, 1)
+        except ClusterplanError as problem:
+            self.wrong(place, problem.message)
+            return ""
+        if name in _fields(record):
+            return name
+        known = {_spelled(known, name, place.key): known for known in _fields(record)}
+        near = _nearest(place.key, known) or _nearest(name, _fields(record))
+        self.wrong(place, str(ProfileError("unknown key", nearest=near)))
+        return ""
+
+    def entry(self, record: type, values: dict[str, Any], at: Location, value: Any, place: _Place) -> None:
+        """Take one key into the values of a record."""
+        name = self.field_of(record, place)
+        if not name:
+            return
+        entry, here = _fields(record)[name], (*at, name)
+        if entry.form == "mapping" and isinstance(value, dict):
+            parts = values.setdefault(name, {})
+            for part, inner in value.items():
+                self.put(record, entry, parts, (*here, part), place.key, inner, place.part(part))
+        elif entry.nested and entry.form == "one" and isinstance(value, dict):  # a part of a model
+            self.tables[here] = f"[{place.key}]"
+            values[name] = {}
+            for key, inner in value.items():
+                self.entry(entry.base, values[name], here, inner, _Place(f"[{place.key}]", key))
+        else:
+            self.put(record, entry, values, here, place.key, value, place)
+
+    def put(
+        self, record: type, entry: _Field, values: dict[str, Any], here: Location, key: str, value: Any, place: _Place
+    ) -> None:
+        """Note one value in SI units; None for one that is wrong."""
+        if here in self.places:
+            self.wrong(place, f"is given twice, here and as {self.places[here]}")
+            return
+        self.places[here] = place
+        if entry.base in (int, float):
+            for number in value if isinstance(value, list) and entry.form == "list" else [value]:
+                if problem := _wrong_number(record, entry, key, number):
+                    self.wrong(place, problem)
+                    value = None
+            if isinstance(value, int | float):
+                value = to_si(key, value)[1]
+        values[str(here[-1])] = value
+
+    # --- the record ---
+
+    def finish(self) -> Any:
+        """The record with its figures marked; None if something is wrong."""
+        record = self.validated()
+        if record is not None:
+            for name, text in _inconsistent(record):
+                self.wrong(self.named(tuple(name.split("."))), text)
+        return None if self.problems else self.marked(record, (), self.prefix)
+
+    def validated(self) -> Any:
+        """The record without origins; None, and the problems noted, if the values do not make one."""
+        from pydantic import ValidationError
+
+        try:
+            # In JSON lists may become tuples and tables dataclasses, while texts still do not pass for numbers.
+            return _adapter(self.record).validate_json(json.dumps(self.values, default=str), strict=True)
+        except ValidationError as error:
+            missing: dict[Location, list[str]] = {}
+            for problem in error.errors(include_url=False):
+                at = problem["loc"]
+                if problem["type"] == "missing":
+                    missing.setdefault(at[:-1], []).append(str(at[-1]))
+                elif problem["input"] is not None:  # what is None was found wrong before
+                    self.wrong(self.named(at), _said(problem["type"], problem))
+            for at, names in missing.items():
+                self.wrong(f"{self.tables.get(at, '')} missing".strip(), ", ".join(names))
+        return None
+
+    def named(self, at: Location) -> str:
+        """What a message calls a location."""
+        for length in range(len(at), 0, -1):
+            if at[:length] in self.places:
+                return str(self.places[at[:length]])
+            if at[:length] in self.tables:
+                return " ".join([self.tables[at[:length]], *map(str, at[length:])])
+        return ".".join(map(str, at))
+
+    def marked(self, record: Any, at: Location, prefix: str) -> Any:
+        """The record with each number that the file gave as a :class:`Figure`."""
+        changed: dict[str, Any] = {}
+        for name, entry in _fields(type(record)).items():
+            value, here = getattr(record, name), (*at, name)
+            if value is None:
+                continue
+            if entry.nested and entry.form == "list":
+                changed[name] = tuple(
+                    self.marked(part, (*here, number), f"{prefix}{name}.{part.name}.")
+                    for number, part in enumerate(value)
+                )
+            elif entry.nested:
+                changed[name] = self.marked(value, here, f"{prefix}{name}.")
+            elif entry.base is float and entry.form == "mapping":
+                changed[name] = {part: self.figure(number, (*here, part), prefix) for part, number in value.items()}
+            elif entry.base is float:
+                changed[name] = self.figure(value, here, prefix)
+        return dataclasses.replace(record, **changed)
+
+    def figure(self, value: float, at: Location, prefix: str) -> float:
+        """A number with the place where it was read, if it was."""
+        place = self.places.get(at)
+        if place is None or not place.kind:
+            return value
+        return Figure(value, Origin(self.profile, prefix + place.key, place.kind, place.source))
+
+
+def parse_toml(text: str, where: str, error: type[ClusterplanError] = ProfileError) -> dict[str, Any]:
+    """Content of a TOML document; what cannot be read is said in one line."""
+    try:
+        content = tomllib.loads(text)
+        too_large = _holds_huge(content)
+    except RecursionError:
+        raise error("is nested too deeply", where=where) from None
+    except ValueError as problem:  # also numbers with more digits than Python reads
+        raise error(f"is not TOML: {' '.join(str(problem).split())[:200]}", where=where) from None
+    if too_large:
+        raise error(f"has a number larger than {MOST:g}", where=where)
+    return content
+
+
+def _holds_huge(value: Any) -> bool:
+    """Whether there is a whole number that is too long to be written out."""
+    if isinstance(value, list | dict):
+        return any(map(_holds_huge, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and abs(value) > MOST
+
+
+def read(record: type[Record], path: Path) -> Record:
+    """Record of one file.
+
+    Parameters
+    ----------
+    record : type
+        One of the records in :data:`FOLDERS`.
+    path : Path
+        TOML file, named after the profile.
+
+    Raises
+    ------
+    ProfileError
+        One line with everything that is wrong in the file.
+    """
+    found, problems = _read(record, path)
+    if problems:
+        raise _problems_error(problems, path)
+    result: Record = found
+    return result
+
+
+def _read(record: type, path: Path) -> tuple[Any, list[str]]:
+    content = parse_toml(read_text(path, ProfileError), printable(path))
+    reading = _Reading(record, f"{folder_of(record)}/{path.stem}")
+    reading.document(content)
+    if isinstance(name := content.get("name"), str) and name != path.stem:
+        reading.wrong("name", f"must be that of the file, {path.stem!r}, not {shown(name)}")
+    return reading.finish(), reading.problems
+
+
+def read_defaults(path: Path) -> Defaults:
+    """Defaults from a ``defaults.toml``."""
+    found, problems = _read_defaults(path)
+    if problems:
+        raise _problems_error(problems, path)
+    result: Defaults = found
+    return result
+
+
+def _read_defaults(path: Path) -> tuple[Any, list[str]]:
+    content = parse_toml(read_text(path, ProfileError), printable(path))
+    reading, operations = _Reading(Defaults, "defaults"), _Reading(Operations, "defaults")
+    for label in ("names", "workload", "search"):
+        reading.kind_table(content.pop(label, {}), "assumed", f"[{label}]")
+    kinds = content.pop("operations", {})
+    if isinstance(kinds, dict):
+        for kind, table in kinds.items():
+            if kind in KINDS:
+                operations.kind_tables(kind, table, f"operations.{kind}")
+            else:
+                operations.wrong(f"[operations] {kind}", f"must be in a table [operations.KIND], KIND {_either(KINDS)}")
+    else:
+        operations.wrong("operations", f"must be tables [operations.KIND], KIND {_either(KINDS)}")
+    for key in content:
+        near = _nearest(key, ("names", "workload", "search", "operations"))
+        reading.wrong(key, str(ProfileError("unknown table", nearest=near)))
+    reading.values["operations"] = None  # read apart, so that its figures keep their own kinds
+    reading.values["sources"] = {str(at[0]): place.source for at, place in reading.places.items()}
+    found = operations.finish()
+    if found is not None:
+        reading.values["operations"] = {
+            name: float(value) if isinstance(value, Figure) else value
+            for name in _fields(Operations)
+            for value in [getattr(found, name)]
+        }
+    defaults = reading.finish()
+    problems = reading.problems + operations.problems
+    return None if problems else dataclasses.replace(defaults, operations=found), problems
+
+
+def _problems_error(problems: list[str], path: Path) -> ProfileError:
+    shown = problems[:PROBLEMS_SHOWN]
+    if len(problems) > len(shown):
+        shown.append(f"and {len(problems) - len(shown)} more (clusterplan profiles check lists them)")
+    return ProfileError("; ".join(shown), where=printable(path))
+
+
+def check(path: Path) -> list[str]:
+    """Everything that is wrong with a profile, a line each; empty if it can be used.
+
+    What the profile describes is told by the folder that the file lies in, or else by the keys that it has.
+
+    Parameters
+    ----------
+    path : Path
+        TOML file.
+    """
+    try:
+        if path.name == "defaults.toml":
+            _, problems = _read_defaults(path)
+        else:
+            _, problems = _read(FOLDERS.get(path.absolute().parent.name) or _likely_record(path), path)
+    except ProfileError as problem:
+        return [str(problem)]
+    return [f"{printable(path)}: {problem}" for problem in problems]
+
+
+def _likely_record(path: Path) -> type:
+    """Record that has most of the keys of a file."""
+    content = parse_toml(read_text(path, ProfileError), printable(path))
+    keys = set(content)
+    for kind in KINDS:
+        tables = content.get(kind, [])
+        for table in tables if isinstance(tables, list) else [tables]:
+            keys.update(table if isinstance(table, dict) else ())
+    fields = set()
+    for key in keys - {"name", "source", "vendor", *KINDS}:
+        try:
+            fields.add(to_si(key, 1)[0])
+        except ClusterplanError:
+            continue
+    best = max(FOLDERS.values(), key=lambda record: len(fields & set(_fields(record))))
+    if not fields & set(_fields(best)):
+        raise ProfileError(
+            f"has no key of any profile; put it into the folder of what it describes: {_either(FOLDERS)}",
+            where=printable(path),
+        )
+    return best
+
+
+# --- Changing a record ------------------------------------------------------------------------------------------
+
+
+def change(record: Record, key: str, text: str, *, where: str = "") -> Record:
+    """Record with one value replaced by what a user gave.
+
+    Parameters
+    ----------
+    record : record
+        Record of a profile.
+    key : str
+        Key as in a profile, with its unit; parts of mappings and nested records after a point:
+        ``memory_gib``, ``gemm_efficiency.bf16``, ``air.fan_pa``, ``tiers.leaf.latency_us``.
+    text : str
+        The value as TOML has it; texts may stand without quotes, quantities may have their unit.
+    where : str
+        Option that holds it, for messages.
+
+    Returns
+    -------
+    record
+        A new record, in which the value is a :class:`Figure` of kind assumed, given by the user.
+    """
+    profile = "defaults" if isinstance(record, Operations) else f"{folder_of(type(record))}/{record.name}"  # type: ignore[attr-defined]
+    changed: Record = _changed(record, key, "", text, profile, where)
+    return changed
+
+
+def _changed(record: Any, key: str, prefix: str, text: str, profile: str, where: str) -> Any:
+    head, _, rest = key.partition(".")
+    entry = _fields(type(record)).get(head)
+    if entry is None or not entry.nested:
+        return _changed_value(record, key, prefix, text, profile, where)
+    value = getattr(record, head)
+    if value is None:
+        raise ProfileError(f"{profile} has no {prefix}{head}", where=where)
+    if entry.form == "one":
+        inner = _changed(value, rest, f"{prefix}{head}.", text, profile, where)
+        return dataclasses.replace(record, **{head: inner})
+    part, _, rest = rest.partition(".")
+    names = [one.name for one in value]
+    if part not in names:
+        raise unknown(f"no part of {prefix}{head} is named {shown(part)}", part, names, where=where)
+    at = names.index(part)
+    inner = _changed(value[at], rest, f"{prefix}{head}.{part}.", text, profile, where)
+    return dataclasses.replace(record, **{head: (*value[:at], inner, *value[at + 1 :])})
+
+
+def _changed_value(record: Any, key: str, prefix: str, text: str, profile: str, where: str) -> Any:
+    head, _, part = key.partition(".")
+    reading = _Reading(type(record), profile, prefix)
+    name = reading.field_of(type(record), _Place("", head))
+    if name:
+        entry = _fields(type(record))[name]
+        if (entry.form == "mapping") != bool(part):
+            form = f"{prefix}{head}.NAME" if entry.form == "mapping" else f"{prefix}{head}"
+            raise ProfileError(f"{prefix}{key} cannot be set; set {form}", where=where)
+        value, head = _value(entry, head, text, where)
+        others = {other: _plain(getattr(record, other)) for other in _fields(type(record)) if other != name}
+        reading.values = {other: found for other, found in others.items() if found is not None}
+        place = _Place("", head, "assumed", GIVEN)
+        reading.entry(type(record), reading.values, (), {part: value} if part else value, place)
+        changed = reading.finish()
+        if changed is not None:
+            new = getattr(changed, name)
+            return dataclasses.replace(record, **{name: {**getattr(record, name), **new} if part else new})
+    raise ProfileError("; ".join(reading.problems), where=where)
+
+
+_QUANTITIES: Mapping[str, Dimension] = {
+    "bytes": "memory",
+    "bytes/s": "bandwidth",
+    "W": "power",
+    "s": "time",
+    "USD": "usd",
+    "USD/kWh": "usd_per_kwh",
+    "USD/device-h": "usd_per_device_hour",
+}
+"""How a quantity is written that a field of this unit takes."""
+
+
+def _value(entry: _Field, key: str, text: str, where: str) -> tuple[Any, str]:
+    """What a user's text means for a field, and the key in whose unit it is."""
+    if entry.base is str:
+        return (text.split(",") if entry.form == "list" else text), key
+    try:
+        content = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        content = {}
+    if set(content) == {"value"}:
+        return content["value"], key
+    dimension = "fraction" if entry.name.endswith("_fraction") else _QUANTITIES.get(unit_of(entry.name))
+    if entry.base is float and dimension:
+        return parse(text, dimension, where=where), entry.name
+    return text, key
+
+
+def _plain(value: Any) -> Any:
+    """A value of a record as JSON has it."""
+    if dataclasses.is_dataclass(value):
+        return {entry.name: _plain(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return float(value) if isinstance(value, Figure) else value
+
+
+# --- Messages ---------------------------------------------------------------------------------------------------
+
+
+def unknown(message: str, name: str, known: Iterable[str], *, where: str = "") -> ProfileError:
+    """Error for a name that is not known, with those that are near, or else with all."""
+    names = sorted(known)
+    near = _nearest(name, names)
+    if not near and len(names) <= 20:
+        message += f"; known: {', '.join(names) or 'none'}"
+    return ProfileError(message, where=where, nearest=near)
+
+
+def _nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    from difflib import get_close_matches  # only a mistake pays for the import
+
+    return tuple(get_close_matches(name[:100], list(known), n=3, cutoff=0.6))
+
+
+def _spelled(name: str, wrong: str, key: str) -> str:
+    """A field in the unit that a wrong key was written in: ``memory_gib`` for ``memry_gib``."""
+    same = 0
+    while wrong[: same + 1] == key[: same + 1] and same < len(key):
+        same += 1
+    stem = wrong.rfind("_", 0, same) + 1
+    si, suffix = wrong[stem:], key[stem:]
+    if wrong != key and name.endswith(f"_{si}"):
+        return name.removesuffix(si) + suffix
+    return name
+
+
+def _either(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}"
+
+
+def _wrong_number(record: type, entry: _Field, key: str, value: Any) -> str:
+    """What is wrong with a value that must be a number; empty if nothing is, or if it is said later."""
+    if isinstance(value, dict | list):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"must be {'a whole number' if entry.base is int else 'a number'}, not {shown(value)}"
+    if not math.isfinite(value) if isinstance(value, float) else False:
+        return f"must be finite, not {value}"
+    if abs(value) > MOST:
+        return f"must be at most {MOST:g}, not {shown(value)}"
+    return _out_of_range(record, entry.name, to_si(key, value)[1], key, value)
+
+
+def _holds_number(value: Any) -> bool:
+    if isinstance(value, list | dict):
+        return any(map(_holds_number, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def shown(value: Any) -> str:
+    """A value that was given, in a few printable characters."""
+    if isinstance(value, str):
+        return f"{value!r}" if len(value) <= 40 else f"{value[:37] + '...'!r}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return "a number of more than 20 digits"
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "a list"
+    return str(value)
+
+
+def _said(kind: str, problem: Any) -> str:
+    """One of pydantic's problems in the words of the other messages."""
+    right = {
+        "int_type": "a whole number",
+        "int_from_float": "a whole number",
+        "float_type": "a number",
+        "string_type": "a text",
+        "bool_type": "true or false",
+        "tuple_type": "a list",
+        "dict_type": "a table such as { name = 1.5 }",
+        "dataclass_type": "a table",
+    }.get(kind)
+    if kind == "literal_error":
+        right = problem["ctx"]["expected"]
+    return f"must be {right}, not {shown(problem['input'])}" if right else str(problem["msg"])
