@@ -14,7 +14,7 @@ from clusterplan import shapes
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.formulas import compute, network
 from clusterplan.hardware import Machine
-from clusterplan.layout import Cuts
+from clusterplan.layout import RECOMPUTE, Cuts
 from clusterplan.shapes import Core, Message, Product, Shape, Software, Vector
 from clusterplan.workload import Job, Model
 
@@ -114,6 +114,8 @@ class LayerTable:
     """Own work forward and backward, without what is recomputed. [s]"""
     recompute_s: FloatArray
     """Forward work that is run again. [s]"""
+    memory_bound_s: FloatArray
+    """What of both is bound by memory rather than by products. [s]"""
     tp_exposed_s: FloatArray
     """Tensor-parallel traffic that its products do not hide. [s]"""
     cp_exposed_s: FloatArray
@@ -131,29 +133,12 @@ class LayerTable:
     expert_parameters: FloatArray
     """Parameters replicated over the expert replicas."""
     recompute_flop: FloatArray
-    """Matrix and attention work of the recomputation (causal half). [FLOP]"""
+    """Matrix and attention work of the recomputation, attention counted in full. [FLOP]"""
 
     def rows(self, name: str, cut: IntArray) -> FloatArray:
         """One field at these cuts, shape ``(row, part)``."""
         values: FloatArray = getattr(self, name)[cut]
         return values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Price:
-    """One part of :class:`LayerTable`; every field has shape ``(cut,)``."""
-
-    compute_s: FloatArray
-    recompute_s: FloatArray
-    tp_exposed_s: FloatArray
-    cp_exposed_s: FloatArray
-    ep_exposed_s: FloatArray
-    contention_s: FloatArray
-    saved_bytes: FloatArray
-    working_bytes: FloatArray
-    dense_parameters: FloatArray
-    expert_parameters: FloatArray
-    recompute_flop: FloatArray
 
 
 def _one_product_s(question: Question, m: FloatArray, n: FloatArray, k: FloatArray, count: FloatArray) -> FloatArray:
@@ -254,7 +239,7 @@ def _traffic_s(question: Question, cuts: Cuts, shape: Shape) -> dict[str, FloatA
         "ep": group(question, cuts.ep, cuts.etp),
         "etp": group(question, cuts.etp, one),
     }
-    again = np.asarray(cuts.recompute == shapes.RECOMPUTE.index("full"), dtype=float)
+    again = (cuts.recompute == RECOMPUTE.index("full")).astype(np.float64)
     total = {name: np.zeros(cuts.size) for name in groups}
     for message in shape.messages:
         times = message.forward * (1 + again) + message.backward
@@ -266,10 +251,11 @@ def _message_s(where: Group, message: Message) -> FloatArray:
     return where.time_s(message.collective, message.bytes)
 
 
-def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> _Price:
+def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> LayerTable:
+    """One column of the table, its fields of shape ``(cut,)``."""
     stack = question.machine.stack
     zero = np.zeros(cuts.size)
-    forward, backward, recompute, recompute_flop, core = zero, zero, zero, zero, zero
+    forward, backward, recompute, recompute_flop, core, vector = zero, zero, zero, zero, zero, zero
     for operator in shape.operators:
         if isinstance(operator, Message):
             continue
@@ -277,10 +263,12 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> _
         forward, backward = forward + ahead, backward + back
         if isinstance(operator, Core):
             core = core + ahead + back
+        again = shapes.is_recomputed(operator, cuts, stack) & is_layer
+        if isinstance(operator, Vector):
+            vector = vector + np.where(again, 2 * ahead, ahead) + back
         if is_layer:
-            again = shapes.is_recomputed(operator, cuts, stack)
             recompute = recompute + np.where(again, ahead, 0.0)
-            flop = operator.flop if isinstance(operator, Product | Core) else zero
+            flop = operator.full_flop if isinstance(operator, Product | Core) else zero
             recompute_flop = recompute_flop + np.where(again, flop, 0.0)
     host = stack.host_s_per_layer if is_layer else 0.0
     work = compute.launched_s(forward, host) + compute.launched_s(backward, host)
@@ -293,9 +281,10 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> _
     contention = [network.contention_s(traffic[g], exposed[g], stack.contention_fraction) for g in exposed]
     kept = shapes.saved_bytes(shape, cuts, stack, question.is_eager) if is_layer else zero
     held = shapes.working_bytes(shape, stack, question.is_eager)
-    return _Price(
+    return LayerTable(
         compute_s=work,
         recompute_s=recompute,
+        memory_bound_s=vector,
         tp_exposed_s=exposed["tp"],
         cp_exposed_s=exposed["cp"],
         ep_exposed_s=exposed["ep"],
@@ -316,7 +305,7 @@ def price_layers(question: Question, cuts: Cuts) -> LayerTable:
         "moe": model.moe_layers == 0,
         "mtp": model.mtp_layers == 0,
     }
-    prices: list[_Price | None] = []
+    prices: list[LayerTable | None] = []
     for kind in shapes.KINDS:
         if absent[kind]:
             prices.append(None)

@@ -51,6 +51,11 @@ class Product:
         """Forward; each of the two backward products has as many. [FLOP]"""
         return 2 * self.m * self.n * self.k * self.count
 
+    @property
+    def full_flop(self) -> FloatArray:
+        """The same: products have no masked half. [FLOP]"""
+        return self.flop
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
@@ -73,6 +78,11 @@ class Core:
     def flop(self) -> FloatArray:
         """Forward, both products, causal half only. [FLOP]"""
         return self.heads * self.queries * self.keys * (self.qk_dim + self.value_dim)
+
+    @property
+    def full_flop(self) -> FloatArray:
+        """The same with the masked half, as most published utilisations count it. [FLOP]"""
+        return 2 * self.flop
 
     @property
     def scores(self) -> FloatArray:
@@ -581,6 +591,12 @@ def logits(model: Model, cuts: Cuts, seq_len: int, software: Software) -> FloatA
     """Logits of one micro-batch on a device of the last stage, shape ``(cut,)``."""
     cut = _device_share(cuts, seq_len, software.sequence_parallel)
     return cut.tokens * padded_vocab(model.vocab, software.vocab_multiple, cuts.tp) / cut.tp
+
+
+def boundary_bytes(model: Model, cuts: Cuts, seq_len: int, software: Software) -> FloatArray:
+    """What a device sends to the next stage for one micro-batch, shape ``(cut,)``. [byte]"""
+    cut = _device_share(cuts, seq_len, software.sequence_parallel)
+    return ELEMENT_BYTES * cut.tokens / cut.tp * model.hidden
 
 
 def is_recomputed(operator: Product | Core | Vector, cuts: Cuts, stack: Stack) -> BoolArray:

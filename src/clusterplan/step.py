@@ -1,0 +1,396 @@
+"""One optimizer step of each layout: composition only, parts that add up.
+
+Stage sums depend on the cut and on pp and vpp alone, so they are made once for each pair of the two that occurs and
+gathered for the layouts; sizes, sharding and batch come in after that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from clusterplan import shapes
+from clusterplan.arrays import FloatArray, IntArray
+from clusterplan.formulas import compute, memory, network, pipeline
+from clusterplan.layer import PARTS, Group, LayerTable, Question, group
+from clusterplan.layout import (
+    SHARDING,
+    Cuts,
+    Layouts,
+    StageLayers,
+    expert_replicas,
+    micro_batches,
+    stage_devices,
+    stage_layers,
+    used_devices,
+)
+
+GATHERED = tuple(SHARDING.index(s) for s in ("zero3", "fsdp"))
+"""Shardings that share the weights too and gather them for each use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """Parts of one step that add up to its length; every field has shape ``(layout,)``.
+
+    Parts follow the slowest stage; the bubble is the time in which it waits for others.
+    """
+
+    compute_s: FloatArray
+    """Matrix and vector work forward and backward. [s]"""
+    recompute_s: FloatArray
+    """Forward work that is run again to save memory. [s]"""
+    tp_exposed_s: FloatArray
+    """Tensor-parallel traffic that compute does not hide. [s]"""
+    cp_exposed_s: FloatArray
+    """Context-parallel traffic that compute does not hide. [s]"""
+    ep_exposed_s: FloatArray
+    """Expert traffic that compute does not hide. [s]"""
+    pp_exposed_s: FloatArray
+    """Stage-to-stage traffic that compute does not hide. [s]"""
+    dp_exposed_s: FloatArray
+    """Gradient reduction and weight gathering that compute does not hide. [s]"""
+    contention_s: FloatArray
+    """What hidden traffic costs the compute that hides it. [s]"""
+    bubble_s: FloatArray
+    """Filling and draining of the pipeline. [s]"""
+    optimizer_s: FloatArray
+    """Update of the parameters. [s]"""
+    jitter_s: FloatArray
+    """Waiting for the slowest node. [s]"""
+
+    @property
+    def total_s(self) -> FloatArray:
+        """Length of the step. [s]"""
+        return np.sum([getattr(self, part.name) for part in fields(self)], axis=0)
+
+    @property
+    def communication_s(self) -> FloatArray:
+        """Exposed communication of all kinds. [s]"""
+        kinds = ("tp", "cp", "ep", "pp", "dp")
+        return np.sum([getattr(self, f"{kind}_exposed_s") for kind in kinds], axis=0)
+
+    @property
+    def waiting_s(self) -> FloatArray:
+        """Time in which devices wait for one another. [s]"""
+        return self.bubble_s + self.jitter_s
+
+    @property
+    def busy_s(self) -> FloatArray:
+        """Work on the device. [s]"""
+        return self.compute_s + self.recompute_s + self.contention_s + self.optimizer_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageMemory:
+    """Parts of the memory of one device that add up; every field has shape ``(layout, stage)``."""
+
+    weights_bytes: FloatArray
+    """Weights that the device computes with. [byte]"""
+    gradients_bytes: FloatArray
+    """Gradients that are kept through the step. [byte]"""
+    optimizer_bytes: FloatArray
+    """Master copy and moments. [byte]"""
+    activations_bytes: FloatArray
+    """Results kept for the backward pass. [byte]"""
+    logits_bytes: FloatArray
+    """Logits and their gradients at the loss. [byte]"""
+    buffers_bytes: FloatArray
+    """Gathered layers. [byte]"""
+    fragmentation_bytes: FloatArray
+    """What the allocator reserves beyond what is allocated. [byte]"""
+    context_bytes: FloatArray
+    """Runtime context and communicators. [byte]"""
+
+    @property
+    def total_bytes(self) -> FloatArray:
+        """What the device's own tools would show. [byte]"""
+        return np.sum([getattr(self, part.name) for part in fields(self)], axis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTable:
+    """Sums over the parts that a stage holds, for each pair of a cut and a pipeline.
+
+    Fields have shape ``(pair, stage)`` unless they say otherwise.
+    """
+
+    pair: IntArray
+    """Row of this table for each layout, shape ``(layout,)``."""
+    stage: IntArray
+    """Index of the stage."""
+    work_s: FloatArray
+    """One micro-batch on the stage, everything but dp and pp traffic. [s]"""
+    all_stages_s: FloatArray
+    """The same through all the stages, shape ``(pair,)``. [s]"""
+    slowest: dict[str, FloatArray]
+    """Time parts of one micro-batch on the slowest stage by name, shape ``(pair,)`` each. [s]"""
+    saved_bytes: FloatArray
+    """Kept for the backward pass of one micro-batch. [byte]"""
+    working_bytes: FloatArray
+    """Held besides by the part at work. [byte]"""
+    dense_parameters: FloatArray
+    expert_parameters: FloatArray
+    largest_layer: FloatArray
+    """Parameters of the largest layer."""
+    is_last: FloatArray
+    """1 on the stage with the output head."""
+
+
+TIME_PARTS = (
+    "compute_s",
+    "recompute_s",
+    "tp_exposed_s",
+    "cp_exposed_s",
+    "ep_exposed_s",
+    "contention_s",
+    "memory_bound_s",
+)
+"""Columns of the layer table that a stage's time is made of; the last one is contained in the first two."""
+
+STAGE_PARTS = TIME_PARTS[:-1]
+
+
+def part_counts(question: Question, pipelines: list[tuple[int, int]], *, every: bool) -> tuple[StageLayers, FloatArray]:
+    """How often a stage holds each part, shape ``(pipeline, stage, part)``, and the stages that are kept."""
+    model = question.model
+    where = stage_layers(shapes.layer_kinds(model), pipelines, every=every)
+    count = np.zeros((*where.stage.shape, len(PARTS)))
+    count[..., : len(shapes.KINDS)] = where.count
+    count[..., PARTS.index("mtp")] = where.is_last * model.mtp_layers
+    count[..., PARTS.index("embedding")] = where.is_first
+    count[..., PARTS.index("head")] = where.is_last
+    return where, count
+
+
+def model_counts(question: Question) -> FloatArray:
+    """How often the whole model holds each part, shape ``(part,)``."""
+    model = question.model
+    return np.array([model.dense_layers, model.moe_layers, model.mtp_layers, 1, 1], dtype=float)
+
+
+def stage_table(question: Question, table: LayerTable, layouts: Layouts, *, every: bool = False) -> StageTable:
+    """Sum the parts of each stage, once for each pair of a cut and a pipeline."""
+    # Interleaving deeper than 2^20 chunks does not exist, so one integer holds pp, vpp and cut.
+    key = (layouts.cut * 2**20 + layouts.pp) * 2**20 + layouts.vpp
+    unique, pair = np.unique(key, return_inverse=True)
+    cut, pp, vpp = unique >> 40, (unique >> 20) & (2**20 - 1), unique & (2**20 - 1)
+    pipelines = sorted(set(zip(pp.tolist(), vpp.tolist(), strict=True)))
+    index = {p: i for i, p in enumerate(pipelines)}
+    row = np.array([index[p] for p in zip(pp.tolist(), vpp.tolist(), strict=True)])
+    where, count = part_counts(question, pipelines, every=every)
+    held = count[row]  # (pair, stage, part)
+
+    def by_stage(name: str) -> FloatArray:
+        return np.einsum("rsp,rp->rs", held, table.rows(name, cut))
+
+    times = {name: by_stage(name) for name in TIME_PARTS}
+    work = np.sum([times[name] for name in STAGE_PARTS], axis=0)
+    slowest = np.argmax(work, axis=1)
+    rows = np.arange(len(unique))
+    whole = np.sum([table.rows(name, cut) for name in STAGE_PARTS], axis=0) @ model_counts(question)
+    layer_parameters = table.rows("dense_parameters", cut) + table.rows("expert_parameters", cut)
+    return StageTable(
+        pair=pair,
+        stage=where.stage[row],
+        work_s=work,
+        all_stages_s=whole,
+        slowest={"work_s": work[rows, slowest], **{name: t[rows, slowest] for name, t in times.items()}},
+        saved_bytes=by_stage("saved_bytes"),
+        working_bytes=np.max((held > 0) * table.rows("working_bytes", cut)[:, None, :], axis=2),
+        dense_parameters=by_stage("dense_parameters"),
+        expert_parameters=by_stage("expert_parameters"),
+        largest_layer=np.max((held > 0) * layer_parameters[:, None, :], axis=2),
+        is_last=where.is_last[row].astype(float),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shards:
+    """Over how many ranks the states of a layout are shared; every field has shape ``(layout,)``."""
+
+    replicas: IntArray
+    """Devices that hold the same dense parameters: dp × cp."""
+    expert_replicas: IntArray
+    """Devices that hold the same experts."""
+    optimizer: IntArray
+    gradients: IntArray
+    weights: IntArray
+    expert_optimizer: IntArray
+    expert_gradients: IntArray
+    expert_weights: IntArray
+    is_gathered: FloatArray
+    """1 where weights are gathered for each use."""
+
+
+def shards(layouts: Layouts, cuts: Cuts) -> Shards:
+    """Over how many ranks optimizer states, gradients and weights are shared."""
+    level = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3}
+    degree = np.array([level.get(name, 0) for name in SHARDING])[layouts.sharding]
+    replicas = layouts.dp * cuts.cp[layouts.cut]
+    experts = expert_replicas(layouts, cuts)
+    return Shards(
+        replicas=replicas,
+        expert_replicas=experts,
+        optimizer=np.where(degree >= 1, replicas, 1),
+        gradients=np.where(degree >= 2, replicas, 1),
+        weights=np.where(degree >= 3, replicas, 1),
+        expert_optimizer=np.where(degree >= 1, experts, 1),
+        expert_gradients=np.where(degree >= 2, experts, 1),
+        expert_weights=np.where(degree >= 3, experts, 1),
+        is_gathered=np.isin(layouts.sharding, GATHERED).astype(float),
+    )
+
+
+def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable) -> StageMemory:
+    """Memory of a device of each stage by part."""
+    stack = question.machine.stack
+    split = shards(layouts, cuts)
+    pair = stages.pair
+    dense, expert = stages.dense_parameters[pair], stages.expert_parameters[pair]
+
+    def state(size: float, ranks: IntArray, expert_ranks: IntArray) -> FloatArray:
+        return memory.state_bytes(dense, expert, size, ranks[:, None], expert_ranks[:, None])
+
+    in_flight = pipeline.micro_batches_in_flight(
+        stages.stage[pair], layouts.pp[:, None], layouts.vpp[:, None], micro_batches(layouts, cuts)[:, None]
+    )
+    logits = shapes.logits(question.model, cuts, question.job.seq_len, question.software)[layouts.cut]
+    parts = {
+        "weights_bytes": state(stack.weight_bytes, split.weights, split.expert_weights),
+        "gradients_bytes": state(stack.gradient_bytes, split.gradients, split.expert_gradients),
+        "optimizer_bytes": state(stack.optimizer_bytes, split.optimizer, split.expert_optimizer),
+        "activations_bytes": memory.activation_bytes(stages.saved_bytes[pair], in_flight, stages.working_bytes[pair]),
+        "logits_bytes": memory.logits_bytes(stages.is_last[pair] * logits[:, None], stack.logit_bytes),
+        "buffers_bytes": memory.gather_buffer_bytes(
+            stages.largest_layer[pair], stack.weight_bytes, stack.gradient_bytes, split.is_gathered[:, None]
+        ),
+    }
+    allocated = np.sum(list(parts.values()), axis=0)
+    return StageMemory(
+        **parts,
+        fragmentation_bytes=memory.fragmentation_bytes(allocated, stack.fragmentation_fraction),
+        context_bytes=np.full_like(allocated, stack.context_bytes),
+    )
+
+
+def _data_parallel(
+    question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable
+) -> tuple[FloatArray, FloatArray]:
+    """Exposed data-parallel traffic of a step, and its price in contention, shape ``(layout,)`` each. [s]
+
+    States that are only sharded are reduced and gathered once a step; gathered weights move for every micro-batch.
+    """
+    stack = question.machine.stack
+    cut, pair = layouts.cut, stages.pair
+    split = shards(layouts, cuts)
+    dense_group = group(question, split.replicas, cuts.tp[cut])
+    expert_group = group(question, split.expert_replicas, cuts.ep[cut] * cuts.etp[cut])
+    dense, expert = (np.max(p, axis=1)[pair] for p in (stages.dense_parameters, stages.expert_parameters))
+    gathers = split.is_gathered > 0
+
+    def moved_s(size: float) -> FloatArray:
+        return _ring_s(dense_group, size * dense) + _ring_s(expert_group, size * expert)
+
+    reduce, gather = moved_s(stack.gradient_message_bytes), moved_s(stack.weight_bytes)
+    times = np.where(gathers, micro_batches(layouts, cuts), 1)
+    # Replicated states are all-reduced (as much as a reduction and a gathering of gradients), sharded ones reduced and
+    # their weights gathered, once; gathered weights are gathered once forward and once more backward.
+    replicated = layouts.sharding == SHARDING.index("none")
+    traffic = times * np.where(replicated, 2 * reduce, reduce + np.where(gathers, 2, 1) * gather)
+    window = times * stages.slowest["work_s"][pair]
+    exposed = network.exposed_s(traffic, stack.dp_hidden_fraction, window)
+    return exposed, network.contention_s(traffic, exposed, stack.contention_fraction)
+
+
+def _ring_s(where: Group, message_bytes: FloatArray) -> FloatArray:
+    return where.time_s("all_gather", message_bytes)
+
+
+def _send_s(question: Question, cuts: Cuts, layouts: Layouts) -> FloatArray:
+    """One message to the next stage, shape ``(layout,)``; 0 for one stage. [s]"""
+    cut = layouts.cut
+    pair = group(question, np.full(layouts.size, 2), stage_devices(layouts, cuts))
+    size = shapes.boundary_bytes(question.model, cuts, question.job.seq_len, question.software)[cut]
+    # The two neighbours meet on the first tier of which a block holds both.
+    tier = np.argmax(pair.members >= 2, axis=0)
+    rows = np.arange(layouts.size)
+    sent = network.send_s(size, pair.bytes_per_s[tier, rows], pair.latency_s[tier])
+    return np.where(layouts.pp > 1, sent, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one step takes; arrays have shape ``(layout,)``."""
+
+    time: StepTime
+    memory_bound_s: FloatArray
+    """Part of the busy time that memory bounds. [s]"""
+    model_flop: FloatArray
+    """Model FLOP of the step on all devices, attention counted in full. [FLOP]"""
+    hardware_flop: FloatArray
+    """The same and what is recomputed. [FLOP]"""
+    mfu: FloatArray
+    """Model-FLOP utilisation of the devices at work, against the dense peak of the products' format."""
+    hfu: FloatArray
+    """Hardware-FLOP utilisation: with what is recomputed."""
+    tokens_per_s: FloatArray
+
+
+def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts, stages: StageTable) -> Step:
+    """Time of one step of each layout."""
+    machine, job = question.machine, question.job
+    stack, device = machine.stack, machine.accelerator
+    cut, pair = layouts.cut, stages.pair
+    batches = micro_batches(layouts, cuts)
+    slowest = {name: value[pair] for name, value in stages.slowest.items()}
+    send = _send_s(question, cuts, layouts)
+    sends = 2 * layouts.vpp * send * (layouts.pp > 1)
+    dp_exposed, dp_contention = _data_parallel(question, cuts, layouts, stages)
+    split = shards(layouts, cuts)
+    owned = np.max(
+        memory.state_bytes(
+            stages.dense_parameters[pair],
+            stages.expert_parameters[pair],
+            1.0,
+            split.optimizer[:, None],
+            split.expert_optimizer[:, None],
+        ),
+        axis=1,
+    )
+    parts = {
+        "compute_s": pipeline.steady_s(batches, slowest["compute_s"]),
+        "recompute_s": pipeline.steady_s(batches, slowest["recompute_s"]),
+        "tp_exposed_s": pipeline.steady_s(batches, slowest["tp_exposed_s"]),
+        "cp_exposed_s": pipeline.steady_s(batches, slowest["cp_exposed_s"]),
+        "ep_exposed_s": pipeline.steady_s(batches, slowest["ep_exposed_s"]),
+        "pp_exposed_s": network.exposed_s(
+            pipeline.steady_s(batches, sends), stack.pp_hidden_fraction, pipeline.steady_s(batches, slowest["work_s"])
+        ),
+        "dp_exposed_s": dp_exposed,
+        "contention_s": pipeline.steady_s(batches, slowest["contention_s"]) + dp_contention,
+        "bubble_s": pipeline.bubble_s(stages.all_stages_s[pair], slowest["work_s"], send, layouts.pp, layouts.vpp),
+        "optimizer_s": compute.optimizer_s(
+            owned, stack.optimizer_traffic_bytes, device.memory_bytes_per_s, device.memory_efficiency
+        ),
+    }
+    devices = used_devices(layouts, cuts)
+    jitter = network.jitter_s(
+        np.sum(list(parts.values()), axis=0), devices / machine.system.node_devices, stack.step_noise_fraction
+    )
+    time = StepTime(**parts, jitter_s=jitter)
+    tokens = layouts.global_batch.astype(np.float64) * job.seq_len
+    model_flop = tokens * shapes.flop_per_token(question.model, job.seq_len).model
+    again = table.rows("recompute_flop", cut) @ model_counts(question)
+    hardware_flop = model_flop + again * layouts.global_batch / cuts.micro_batch[cut] * cuts.tp[cut] * cuts.cp[cut]
+    peak = device.peak_flop_per_s(job.precision) or np.nan
+    return Step(
+        time=time,
+        memory_bound_s=pipeline.steady_s(batches, slowest["memory_bound_s"]) + parts["optimizer_s"],
+        model_flop=model_flop,
+        hardware_flop=hardware_flop,
+        mfu=compute.model_flop_utilisation(model_flop, time.total_s, devices, peak),
+        hfu=compute.model_flop_utilisation(hardware_flop, time.total_s, devices, peak),
+        tokens_per_s=tokens / time.total_s,
+    )
