@@ -13,6 +13,10 @@ LARGEST_FILE_BYTES = 2**20
 """Assumed: no profile, scenario or model description is larger; a wrong file is refused before it is read."""
 
 
+LONGEST_PATH = 300
+"""Characters of a path that a message shows."""
+
+
 def read_text(path: Path, error: type[ClusterplanError] = ClusterplanError) -> str:
     """Text of a small regular file in UTF-8.
 
@@ -69,29 +73,29 @@ def write_atomically(path: Path, content: str | bytes, *, force: bool = False) -
         Whether a file that is there may be replaced.
     """
     where = printable(path)
-    target = Path(os.path.realpath(path)) if path.is_symlink() else path  # replace what a link points to, not the link
-    if target.is_dir():
-        raise ClusterplanError("is a directory, not a file", where=where)
-    if target.exists():
-        if not target.is_file():
-            raise ClusterplanError("is not a regular file", where=where)
-        if not force:
-            raise ClusterplanError("exists; --force replaces it", where=where)
     data = content.encode() if isinstance(content, str) else content
     temporary = ""
     try:
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path  # what a link points to, not the link
+        if target.is_dir():
+            raise ClusterplanError("is a directory, not a file", where=where)
+        if target.exists() and not target.is_file():
+            raise ClusterplanError("is not a regular file", where=where)
+        if target.exists() and not force:
+            raise FileExistsError
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-        Path(temporary).chmod(mode)
+        Path(temporary).chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
         _take_name(temporary, target, force=force)
+    except FileExistsError:
+        raise ClusterplanError("exists; --force replaces it", where=where) from None
     except OSError as problem:
-        if isinstance(problem, FileExistsError):
-            raise ClusterplanError("exists; --force replaces it", where=where) from None
         raise ClusterplanError(f"cannot be written: {problem.strerror or problem}", where=where) from None
+    except ValueError as problem:  # a null character in the name
+        raise ClusterplanError(f"is no file name: {problem}", where=where) from None
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
@@ -120,4 +124,6 @@ def _umask() -> int:
 def printable(path: Path | str) -> str:
     """A path in one printable line."""
     text = str(path)
+    if len(text) > LONGEST_PATH:
+        text = f"{text[:LONGEST_PATH]}..."
     return text if text.isprintable() else ascii(text)

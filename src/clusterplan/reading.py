@@ -408,7 +408,9 @@ class _Reading:
             return ""
         if name in _fields(record):
             return name
-        known = {_spelled(known, name, place.key): known for known in _fields(record)}
+        known = [_spelled(known, name, place.key) for known in _fields(record)]
+        if not place.table:
+            known += KINDS
         near = _nearest(place.key, known) or _nearest(name, _fields(record))
         self.wrong(place, str(ProfileError("unknown key", nearest=near)))
         return ""
@@ -419,7 +421,7 @@ class _Reading:
         if not name:
             return
         entry, here = _fields(record)[name], (*at, name)
-        if entry.form == "mapping" and isinstance(value, dict):
+        if entry.form == "mapping" and isinstance(value, dict) and here not in self.places:
             parts = values.setdefault(name, {})
             for part, inner in value.items():
                 self.put(record, entry, parts, (*here, part), place.key, inner, place.part(part))
