@@ -57,7 +57,7 @@ class Catalog:
         named = [(ENVIRONMENT, Path(part)) for part in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if part]
         for origin, directory in given + named:
             if not _is_directory(directory):
-                raise ProfileError(f"no directory {printable(directory)!r}", where=origin)
+                raise ProfileError(f"no directory {printable(directory)}", where=origin)
         user = user_directory()
         path = [directory for _, directory in given + named]
         if user is not None and _is_directory(user):

@@ -458,7 +458,7 @@ class _Reading:
         if record is not None:
             for name, text in _inconsistent(record):
                 self.wrong(self.named(tuple(name.split("."))), text)
-        return None if self.problems else self.marked(record, (), self.prefix)
+        return None if record is None or self.problems else self.marked(record, (), self.prefix)
 
     def validated(self) -> Any:
         """The record without origins; None, and the problems noted, if the values do not make one."""

@@ -1,0 +1,195 @@
+"""What must hold for every built-in profile."""
+
+from dataclasses import fields, is_dataclass
+
+import pytest
+
+from clusterplan.catalog import FOLDERS, Catalog, built_in_directory, check
+from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
+from clusterplan.site import Cooling, Prices, Site
+from clusterplan.trace import KINDS, Figure
+from clusterplan.workload import Model
+
+CATALOG = Catalog()
+BUILT_IN = built_in_directory()
+FILES = sorted(BUILT_IN.glob("*/*.toml"))
+
+
+def every(record):
+    return pytest.mark.parametrize("name", CATALOG.names(record))
+
+
+def figures(record, parent=""):
+    """Every float of a record with its name; those that a file left open have no origin."""
+    for entry in fields(record):
+        value, name = getattr(record, entry.name), f"{parent}{entry.name}"
+        parts = value if isinstance(value, tuple) else (value,)
+        for part in parts:
+            if is_dataclass(part):
+                yield from figures(part, f"{name}.")
+            elif isinstance(part, dict):
+                yield from ((f"{name}.{key}", number) for key, number in part.items())
+            elif isinstance(part, float):
+                yield name, part
+
+
+@pytest.mark.parametrize(
+    "path", [*FILES, BUILT_IN / "defaults.toml"], ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_it_loads(path):
+    assert check(path) == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_folder_has_profiles(folder):
+    assert CATALOG.names(folder)
+
+
+@pytest.mark.parametrize(
+    ("record", "name"), [(FOLDERS[path.parent.name], path.stem) for path in FILES if path.parent.name in FOLDERS]
+)
+def test_every_figure_has_a_kind_and_a_source(record, name):
+    found = list(figures(CATALOG.load(record, name)))
+    assert found or record is Model
+    for key, value in found:
+        assert isinstance(value, Figure), key
+        assert value.origin.kind in KINDS
+        assert len(value.origin.source) >= 5, key
+
+
+@every(System)
+def test_what_a_system_names_exists(name):
+    system = CATALOG.load(System, name)
+    assert CATALOG.load(Accelerator, system.accelerator).name == system.accelerator
+    assert CATALOG.load(Fabric, system.fabric).name == system.fabric
+    assert CATALOG.load(Stack, system.stack).name == system.stack
+
+
+def test_what_the_defaults_name_exists():
+    defaults = CATALOG.defaults()
+    assert CATALOG.load(Site, defaults.site).name == defaults.site
+    assert CATALOG.load(Cooling, defaults.cooling).name == defaults.cooling
+    assert CATALOG.load(Prices, defaults.prices).name == defaults.prices
+    assert CATALOG.load(Storage, defaults.storage).name == defaults.storage
+    for _, value in figures(defaults.operations):
+        assert isinstance(value, Figure)
+
+
+@every(Prices)
+def test_prices_are_for_systems_that_exist(name):
+    prices = CATALOG.load(Prices, name)
+    assert set(prices.rent_usd_per_device_h) | set(prices.system_usd) <= set(CATALOG.names(System))
+    assert prices.date[:4].isdigit()
+
+
+@every(Accelerator)
+def test_peaks_are_dense(name):
+    # Sheets print peaks with structured sparsity, twice the dense ones; half the width gives about twice the rate.
+    device = CATALOG.load(Accelerator, name)
+    sixteen = device.peak_flop_per_s("bf16") or device.peak_flop_per_s("fp16")
+    assert sixteen is not None
+    assert 1e14 <= sixteen <= 3e15  # from A100 to B200: 312 to 2,500 TFLOP/s
+    for precision in ("fp8", "int8"):
+        peak = device.peak_flop_per_s(precision)
+        assert peak is None or 1 <= peak / sixteen <= 2.2
+    fp4 = device.peak_flop_per_s("fp4")
+    assert fp4 is None or 2 <= fp4 / sixteen <= 6.6
+
+
+@every(Accelerator)
+def test_a_format_with_an_efficiency_has_a_peak(name):
+    device = CATALOG.load(Accelerator, name)
+    assert device.formats
+    assert set(device.gemm_efficiency) == set(device.formats)
+
+
+@every(Accelerator)
+def test_memory_is_plausible(name):
+    device = CATALOG.load(Accelerator, name)
+    assert 32e9 <= device.memory_bytes <= 400e9
+    assert 1e12 <= device.memory_bytes_per_s <= 1e13
+    # Operations for each byte at the ridge: about 100 (Ascend) to 430 (H800) at 16 bits.
+    ridge = (device.bf16_flop_per_s or device.fp16_flop_per_s) / device.memory_bytes_per_s
+    assert 80 <= ridge <= 450
+
+
+@every(Accelerator)
+def test_published_utilisation_is_below_what_products_reach(name):
+    device = CATALOG.load(Accelerator, name)
+    for precision, mfu in device.best_published_mfu.items():
+        assert mfu <= device.gemm_efficiency[precision]
+
+
+@every(System)
+def test_scale_up_is_one_way_and_in_bytes(name):
+    system = CATALOG.load(System, name)
+    assert 25e9 <= system.scaleup_bytes_per_s <= 1.3e12  # NVLink 5 is 900 GB/s one way; the sheet says 1.8 TB/s
+    assert 5e9 <= system.scaleout_bytes_per_s <= 1.2e11  # 40 to 800 Gbit/s
+    assert system.scaleout_bytes_per_s < system.scaleup_bytes_per_s
+    assert 1e-7 <= system.scaleup_latency_s <= 1e-4
+
+
+@every(System)
+def test_parts_of_a_system_fit_together(name):
+    system = CATALOG.load(System, name)
+    assert system.devices % system.node_devices == 0
+    assert system.scaleup_devices >= system.node_devices or system.scaleup_topology == "torus"
+    per_rack = system.rated_w / system.racks
+    assert 2e3 <= per_rack <= 2e5
+
+
+@every(System)
+def test_the_nameplate_covers_the_devices(name):
+    system = CATALOG.load(System, name)
+    device = CATALOG.load(Accelerator, system.accelerator)
+    assert system.rated_w >= 0.9 * system.devices * device.tdp_w
+    assert system.rated_w <= 3 * system.devices * device.tdp_w
+    others = system.host_w + system.nics * system.nic_w + system.scaleup_w
+    assert others <= system.rated_w
+
+
+@every(System)
+def test_a_system_that_needs_liquid_sheds_heat_to_it(name):
+    system = CATALOG.load(System, name)
+    assert (system.liquid_fraction > 0.5) == (system.cooling == "liquid")
+
+
+@every(System)
+def test_device_and_software_share_a_format(name):
+    system = CATALOG.load(System, name)
+    formats = CATALOG.load(Accelerator, system.accelerator).formats
+    stack = CATALOG.load(Stack, system.stack)
+    assert stack.formats[0] in formats
+    kernels = CATALOG.load(Accelerator, system.accelerator).attention_efficiency
+    assert set(stack.attention_kernels) & (set(kernels) | {"eager"})
+
+
+@every(Fabric)
+def test_a_fabric_spans_a_large_cluster(name):
+    fabric = CATALOG.load(Fabric, name)
+    assert 1e9 <= fabric.port_bytes_per_s <= 1.3e11
+    assert fabric.tiers[-1].span_devices >= 1024
+    assert all(1e-7 <= tier.latency_s <= 1e-3 for tier in fabric.tiers)
+
+
+@every(Cooling)
+def test_water_comes_back_warmer(name):
+    cooling = CATALOG.load(Cooling, name)
+    assert cooling.air.return_c > cooling.air.supply_c
+    assert cooling.liquid is None or cooling.liquid.return_c > cooling.liquid.supply_c
+
+
+@every(Site)
+def test_a_site_is_on_earth(name):
+    site = CATALOG.load(Site, name)
+    assert -20 <= site.mean_c <= 35
+    assert 0 < site.grid_kg_co2e_per_kwh < 1.2
+    assert 0.01 < site.usd_per_kwh < 0.5
+
+
+@every(Stack)
+def test_bytes_of_the_training_state_are_those_of_mixed_precision(name):
+    stack = CATALOG.load(Stack, name)
+    state = stack.weight_bytes + stack.gradient_bytes + stack.optimizer_bytes
+    assert 8 <= state <= 24  # 16 to 18 is usual
+    assert stack.step_error_fraction > 0
