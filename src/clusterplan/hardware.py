@@ -116,7 +116,7 @@ class System:
     scaleup_w: float
     """Scale-up switches of one purchase unit. [W]"""
     fan_fraction: float
-    """Fans as a share of the power of the other parts."""
+    """Fans as a share of all direct-current power of the unit, their own included."""
     psu_efficiency: float
     """Output over input of the power supplies."""
     liquid_fraction: float
