@@ -118,7 +118,7 @@ def test_an_unknown_folder_says_what_is_near():
 def test_a_directory_that_is_not_there_is_an_error(tmp_path, monkeypatch, make):
     (tmp_path / "file").write_text("")
     directory = tmp_path / (make or "missing")
-    with pytest.raises(ProfileError, match="^--profiles: no directory ") as caught:
+    with pytest.raises(ProfileError, match=r"^--profiles: no directory ") as caught:
         Catalog([directory])
     assert str(caught.value).isprintable()
     if "\0" not in make:

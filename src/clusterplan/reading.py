@@ -314,7 +314,7 @@ class _Reading:
     problems: list[str] = field(default_factory=list)
 
     def wrong(self, place: _Place | str, text: str) -> None:
-        self.problems.append(f"{place}: {text}" if str(place) else text)
+        self.problems.append(f"{printable(str(place))}: {text}" if str(place) else text)
 
     # --- tables ---
 
@@ -581,7 +581,7 @@ def _read_defaults(path: Path) -> tuple[Any, list[str]]:
     content = parse_toml(read_text(path, ProfileError), printable(path))
     reading, operations = _Reading(Defaults, "defaults"), _Reading(Operations, "defaults")
     for label in ("names", "workload", "search"):
-        reading.kind_table(content.pop(label, {}), "assumed", f"[{label}]")
+        reading.kind_tables("assumed", content.pop(label, {}), label)
     kinds = content.pop("operations", {})
     if isinstance(kinds, dict):
         for kind, table in kinds.items():
@@ -741,7 +741,7 @@ _QUANTITIES: Mapping[str, Dimension] = {
 
 def _value(entry: _Field, key: str, text: str, where: str) -> tuple[Any, str]:
     """What a user's text means for a field, and the key in whose unit it is."""
-    if entry.base is str:
+    if entry.base is str and not (entry.form == "list" and text.startswith("[")):
         return (text.split(",") if entry.form == "list" else text), key
     try:
         content = tomllib.loads(f"value = {text}")

@@ -8,6 +8,7 @@ scenario gives the same records again, whatever the defaults have become.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -180,7 +181,7 @@ def option(key: str) -> str:
     """
     short = {name: stem for stem, name in _SHORT.items()} | {"sets": "--set", "model": "MODEL"}
     name = short.get(key, key)
-    return name if not name.islower() or name.startswith("--") else f"--{name.replace('_', '-')}"
+    return printable(name) if not name.islower() or name.startswith("--") else printable(f"--{name.replace('_', '-')}")
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -206,10 +207,10 @@ def parse_scenario(text: str, where: str = "scenario") -> Scenario:
     layout = _table(content.pop("layout", {}), f"{where}: [layout]")
     sets = _table(content.pop("set", {}), f"{where}: [set]")
     assumed = content.pop("assumed", [])
-    values = _entries(content, (*_TOP, "layout", "set", "assumed"), lambda key: f"{where}: {key}")
-    values |= _entries(layout, LAYOUT, lambda key: f"{where}: [layout] {key}")
+    values = _entries(content, (*_TOP, "layout", "set", "assumed"), lambda key: f"{where}: {printable(key)}")
+    values |= _entries(layout, LAYOUT, lambda key: f"{where}: [layout] {printable(key)}")
     if sets:
-        values["sets"] = dict(_settings(sets, "", f"{where}: [set]"))
+        values["sets"] = _changes(sets, f"{where}: [set]")
     if not isinstance(assumed, list):
         raise ClusterplanError("must be an array of tables, each headed [[assumed]]", where=f"{where}: assumed")
     values["assumed"] = tuple(
@@ -233,14 +234,15 @@ def override(base: Scenario, given: Mapping[str, Any], where: Where = option) ->
         How a message calls the place of a key; its option unless told otherwise.
     """
     given = {key: value for key, value in given.items() if value is not None and value != () and value != []}
-    sets = given.pop("sets", {})
-    if not isinstance(sets, Mapping):
-        sets = dict(_setting(text, where("sets")) for text in sets)
+    sets = _changes(given.pop("sets", {}), where("sets"))
     values = _entries(given, (*_TOP, *LAYOUT), where)
     stale = {key for key in values if values[key] != getattr(base, key)}
     if stale & {"model", "model_text"}:
         stale |= {"tokens", "seq_len"}
         values.setdefault("model_text", "")
+    changed = {text.split(".")[0] for text in sets}
+    stale |= {"tokens", "seq_len"} if "model" in changed else set()
+    stale |= {"fabric", "stack"} if "system" in changed else set()
     if "seq_len" in stale:
         stale.add("global_batch")
     if "global_batch" in values:
@@ -310,7 +312,7 @@ def _quantity(value: Any, name: str, key: str, where: str) -> float:
         raise _wrong("finite", value, where)
     number = value if key in _SHORT else to_si(key, value)[1]
     unit = "" if key in _SHORT else unit_of(name)
-    return parse(f"{number} {unit}", dimension, where=where)
+    return parse(f"{number} {unit}".strip(), dimension, where=where)
 
 
 def _range(value: Any, where: str) -> tuple[int, int]:
@@ -341,6 +343,15 @@ def _table(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
+def _changes(given: Any, where: str) -> dict[str, str]:
+    """Changed figures from a mapping, or from texts ``key=value``."""
+    if isinstance(given, Mapping):
+        return dict(_settings(given, "", where))
+    if not isinstance(given, list | tuple):
+        raise _wrong("a list of texts", given, where)
+    return dict(_setting(text, where) for text in given)
+
+
 def _settings(table: Mapping[str, Any], prefix: str, where: str) -> Iterable[tuple[str, str]]:
     """Changed figures of a table, parts of keys joined by points."""
     for name, value in table.items():
@@ -356,25 +367,25 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(json.dumps(part) if isinstance(part, str) else _toml(part) for part in value)}]"
     return str(value)
 
 
-def _setting(text: str, where: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
+def _setting(text: Any, where: str) -> tuple[str, str]:
+    key, equals, value = _text(text, where).partition("=")
     if not (equals and key.strip() and value.strip()):
         raise ClusterplanError(f"must be key=value, as site.usd_per_kwh=0.05, not {shown(text)}", where=where)
     return _text(key.strip(), where), _text(value.strip(), f"{where} {key.strip()}")
 
 
 def _assumption(entry: dict[str, Any], where: str) -> Assumed:
-    missing = {"key", "value", "why"} - set(entry)
-    if missing:
-        raise ClusterplanError(f"has no {' and no '.join(sorted(missing))}", where=where)
-    key = _text(entry["key"], f"{where} key")
+    parts = ("key", "value", "why")
     for name in entry:
-        if name not in {"key", "value", "why", "unit"}:
-            raise _unknown_key(name, ("key", "value", "why", "unit"), f"{where} {name}")
+        if name not in parts:
+            raise _unknown_key(name, parts, f"{where} {printable(name)}")
+    if missing := [name for name in parts if name not in entry]:
+        raise ClusterplanError(f"has no {' and no '.join(missing)}", where=where)
+    key = _text(entry["key"], f"{where} key")
     name = key.split(".")[0]
     if name not in _ASSUMED or ("." in key) != (name in {"fabric", "stack"}):
         raise _unknown_key(key, _ASSUMED, f"{where} key")
@@ -415,7 +426,7 @@ def inputs(scenario: Scenario) -> dict[str, Any]:
     if scenario.sets:
         content["set"] = dict(scenario.sets)
     if scenario.assumed:
-        content["assumed"] = [dataclasses.asdict(one) for one in scenario.assumed]
+        content["assumed"] = [{"key": one.key, "value": one.value, "why": one.why} for one in scenario.assumed]
     return content
 
 
@@ -499,7 +510,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     if scenario.power_w is not None:
         site = change(site, "power_w", repr(scenario.power_w), where=option("power_w"))
     devices = scenario.devices or parse_range(
-        notes.default("devices", f"{defaults.devices_low}:{defaults.devices_high}")
+        notes.default("devices", f"{defaults.devices_low}:{defaults.devices_high}", defaults.sources["devices_low"])
     )
     confidence = scenario.confidence
     if confidence is None:

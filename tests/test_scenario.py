@@ -1,0 +1,441 @@
+import dataclasses
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterplan.catalog import ENVIRONMENT, Catalog
+from clusterplan.errors import ClusterplanError, ProfileError
+from clusterplan.reading import GIVEN
+from clusterplan.scenario import (
+    LAYOUT,
+    Assumed,
+    Scenario,
+    dump,
+    inputs,
+    override,
+    parse_scenario,
+    read_scenario,
+    resolve,
+)
+
+DAY_S = 86_400
+CONFIG = json.dumps(
+    {
+        "model_type": "gpt2",
+        "n_embd": 768,
+        "n_layer": 12,
+        "n_head": 12,
+        "n_positions": 1024,
+        "vocab_size": 50257,
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_the_user(monkeypatch, tmp_path):
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def ask(**given):
+    return override(Scenario(), {"model": "llama-3.1-70b", "hardware": "dgx-h100", **given})
+
+
+def answer(scenario):
+    return resolve(scenario, Catalog(), lambda model: 1e6 * model.layers)
+
+
+# --- Reading ---
+
+
+def test_quantities_may_be_texts_or_numbers_with_a_unit():
+    text = """
+    model = "gpt-1t"
+    hardware = "dgx-h100, dgx-h200"
+    tokens = "15T"
+    deadline_days = 90
+    budget = "80M"
+    power_mw = 50
+    devices = "1k:16k"
+    confidence = 0.9
+    seq_len = 8192
+    """
+    scenario = parse_scenario(text)
+    assert scenario.hardware == ("dgx-h100", "dgx-h200")
+    assert scenario.tokens == 15 * 10**12
+    assert scenario.deadline_s == 90 * DAY_S
+    assert scenario.budget_usd == 80e6
+    assert scenario.power_w == 50e6
+    assert scenario.devices == (1000, 16000)
+    assert scenario.confidence == 0.9
+    assert parse_scenario(text.replace("deadline_days = 90", 'deadline = "90d"')) == scenario
+    assert parse_scenario(text.replace('"1k:16k"', "[1000, 16000]")) == scenario
+
+
+def test_the_cut_and_the_changes_have_their_tables():
+    scenario = parse_scenario(
+        '[layout]\ntp = 8\nrecompute = "full"\n[set]\n"site.usd_per_kwh" = 0.05\n[set.stack]\nmax_tp = 4'
+    )
+    assert (scenario.tp, scenario.recompute) == (8, "full")
+    assert scenario.sets == {"site.usd_per_kwh": "0.05", "stack.max_tp": "4"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tokns = 1", "job.toml: tokns: unknown key; did you mean: tokens"),
+        ("deadlin = '90d'", "job.toml: deadlin: unknown key; did you mean: deadline"),
+        ("[layout]\ntpp = 8", "job.toml: [layout] tpp: unknown key; did you mean: "),
+        ("[layuot]\ntp = 8", "job.toml: layuot: unknown key; did you mean: layout"),
+        ("tp = 8", "job.toml: tp: unknown key"),
+        ("tokens = -1", "job.toml: tokens: cannot read '-1' as"),
+        ("tokens = 0", "it must be more than 0"),
+        ("tokens = 1.5", "it is not a whole number"),
+        ("tokens = nan", "job.toml: tokens: must be finite, not nan"),
+        ("tokens = inf", "job.toml: tokens: must be finite, not inf"),
+        ("tokens = true", "job.toml: tokens: must be a quantity, not true"),
+        ("tokens = []", "job.toml: tokens: must be a quantity, not a list"),
+        ("tokens = 1e300", "the most that is planned for"),
+        ("tokens = 0x" + "f" * 5000, "has a number larger than 1e+30"),
+        ("deadline = 90", "a number alone needs its unit"),
+        ("deadline_days = 90\ndeadline = '1d'", "deadline_s is given twice"),
+        ("confidence = 90", "it is more than 1"),
+        ("devices = [1, 2, 3]", "must be a number of devices, or two, not a list"),
+        ("devices = [2, 1]", "it ends before it begins"),
+        ("devices = true", "must be a number of devices, or two, not true"),
+        ("model = 3", "job.toml: model: must be a text, not 3"),
+        ("model = ' '", "job.toml: model: is empty"),
+        ('model = "a\\nb"', "job.toml: model: is not one line of printable text: 'a\\nb'"),
+        ("hardware = [1]", "job.toml: hardware: must be a text, not 1"),
+        ("hardware = 1", "job.toml: hardware: must be a text or a list of texts, not 1"),
+        ("objective = 'costs'", "must be wall, cost, energy, carbon, devices, not 'costs'; did you mean: cost"),
+        ("precision = 'bf61'", "must be bf16, fp16, fp8, fp4, int8, not 'bf61'; did you mean: bf16"),
+        ("batch_fixed = 1", "must be true or false, not 1"),
+        ("layout = 3", "job.toml: [layout]: must be a table, not 3"),
+        ("set = 3", "job.toml: [set]: must be a table, not 3"),
+        ("assumed = 3", "job.toml: assumed: must be an array of tables"),
+        ("[[assumed]]\nkey = 'site'", "job.toml: [assumed 1]: has no value and no why"),
+        ("[[assumed]]\nkey = 'sight'\nvalue = 'x'\nwhy = 'y'", "[assumed 1] key: unknown key; did you mean: site"),
+        ("[[assumed]]\nkey = 'tokens'\nvalue = 'x'\nwhy = 'y'", "[assumed 1] value: cannot read 'x' as"),
+        ("[[assumed]]\nkay = 'tokens'", "[assumed 1] kay: unknown key; did you mean: key"),
+        ("model = ", "job.toml: is not TOML"),
+    ],
+)
+def test_each_mistake_is_named_with_its_place(text, message):
+    with pytest.raises(ClusterplanError) as caught:
+        parse_scenario(text, "job.toml")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("job.toml: ")
+    assert str(caught.value).isprintable()
+
+
+def test_a_file_is_read(tmp_path):
+    (tmp_path / "job.toml").write_text(dump(ask(tokens="1T")))
+    assert read_scenario(tmp_path / "job.toml") == ask(tokens="1T")
+    with pytest.raises(ClusterplanError, match="no such file"):
+        read_scenario(tmp_path / "jb.toml")
+    (tmp_path / "job.toml").write_bytes(b"\xff")
+    with pytest.raises(ClusterplanError, match="is not UTF-8"):
+        read_scenario(tmp_path / "job.toml")
+
+
+# --- Options over a file ---
+
+
+def test_options_override_a_file():
+    base = ask(tokens="1T", sets=["site.usd_per_kwh=0.05", "stack.max_tp=4"])
+    scenario = override(base, {"tokens": "2T", "deadline": None, "allow": (), "sets": ["site.usd_per_kwh=0.06"]})
+    assert scenario.tokens == 2 * 10**12
+    assert scenario.model == base.model
+    assert scenario.sets == {"site.usd_per_kwh": "0.06", "stack.max_tp": "4"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seq_len": "many"}, "--seq-len: cannot read 'many'"),
+        ({"deadline_s": "90"}, "--deadline: cannot read '90'"),
+        ({"model": ""}, "MODEL: is empty"),
+        ({"sets": ["site.usd_per_kwh"]}, "--set: must be key=value, as site.usd_per_kwh=0.05, not 'site.usd_per_kwh'"),
+        ({"precision": "fp7"}, "--precision: must be bf16"),
+        ({"micro_batch": 0}, "--micro-batch: cannot read '0'"),
+    ],
+)
+def test_a_wrong_option_is_called_by_its_name(given, message):
+    with pytest.raises(ClusterplanError) as caught:
+        override(Scenario(), given)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_given_batch_is_exact_and_a_default_one_is_a_target():
+    assert answer(ask(global_batch=2048)).job.batch_fixed
+    resolved = answer(ask())
+    assert not resolved.job.batch_fixed
+    assert resolved.job.global_batch == round(16e6 / 8192)
+    assert not answer(
+        override(parse_scenario("global_batch = 512\nbatch_fixed = false"), {"model": "gpt-1t", "hardware": "dgx-h100"})
+    ).job.batch_fixed
+
+
+# --- Resolving ---
+
+
+def test_what_is_open_is_taken_from_defaults_and_named():
+    resolved = answer(ask())
+    assumed = {one.key: one for one in resolved.assumed}
+    assert set(assumed) == {
+        "tokens", "seq_len", "global_batch", "precision", "devices", "confidence",
+        "site", "cooling", "prices", "storage", "fabric.dgx-h100", "stack.dgx-h100",
+    }  # fmt: skip
+    assert all(one.why for one in resolved.assumed)
+    assert assumed["tokens"].value == resolved.job.tokens == 20 * 80e6  # 20 for each of 80 layers × 1e6
+    assert (assumed["seq_len"].value, assumed["seq_len"].unit) == (8192, "tokens")
+    assert assumed["fabric.dgx-h100"].value == resolved.hardware[0].fabric.name == resolved.hardware[0].system.fabric
+    assert assumed["site"].value == resolved.site.name
+
+
+def test_what_is_given_is_not_assumed():
+    given = {
+        "tokens": "1T", "seq_len": 4096, "global_batch": 64, "precision": "bf16", "devices": 512, "confidence": "90%",
+        "site": "se-lulea", "cooling": "air-chilled-water", "prices": "list-2026-11", "storage": "object-store",
+        "fabric": "roce-400g", "stack": "megatron-core",
+    }  # fmt: skip
+    resolved = answer(ask(**given))
+    assert resolved.assumed == ()
+    assert (resolved.devices, resolved.confidence) == ((512, 512), 0.9)
+    assert (resolved.site.name, resolved.hardware[0].fabric.name) == ("se-lulea", "roce-400g")
+    assert resolved.job.tokens == 10**12
+
+
+def test_learned_positions_bound_the_default_length():
+    # gpt-1t has 2,048 learned positions; the default length is 8,192
+    assert answer(ask(model="gpt-1t")).job.seq_len == 2048
+    assert answer(ask(model="gpt-1t", seq_len=1024)).job.seq_len == 1024
+
+
+def test_a_power_limit_is_a_figure_of_the_site():
+    site = answer(ask(power="50MW")).site
+    assert site.power_w == 50e6
+    assert site.power_w.origin.source == GIVEN
+
+
+def test_several_systems_each_bring_their_own():
+    resolved = answer(ask(hardware="dgx-h100,tpu-v5p-pod"))
+    assert [one.system.name for one in resolved.hardware] == ["dgx-h100", "tpu-v5p-pod"]
+    assert {one.key for one in resolved.assumed} >= {"fabric.dgx-h100", "stack.tpu-v5p-pod"}
+
+
+def test_figures_can_be_changed():
+    sets = [
+        "site.usd_per_kwh=0.05", "accelerator.tdp_w=500", "accelerator.memory_gib=96", "operations.detect_s=30",
+        "stack.tp_hidden_fraction=0.5", "model.layers=40", "prices.rent_usd_per_device_h.dgx-h100=2.0",
+        "system.fabric=roce-400g", "cooling.air.fan_pa=600",
+    ]  # fmt: skip
+    resolved = answer(ask(sets=sets))
+    assert resolved.site.usd_per_kwh == 0.05
+    assert resolved.site.usd_per_kwh.origin.kind == "assumed"
+    assert resolved.hardware[0].accelerator.tdp_w == 500
+    assert resolved.hardware[0].accelerator.memory_bytes == 96 * 2**30
+    assert resolved.operations.detect_s == 30
+    assert resolved.hardware[0].stack.tp_hidden_fraction == 0.5
+    assert resolved.model.layers == 40
+    assert resolved.prices.rent_usd_per_device_h["dgx-h100"] == 2
+    assert resolved.hardware[0].fabric.name == "roce-400g"
+    assert resolved.cooling.air.fan_pa == 600
+    listed = parse_scenario('[set.stack]\nformats = ["bf16"]\ndefault_schedules = ["none"]\nschedules = "1f1b,none"')
+    stack = answer(override(listed, {"model": "gpt-1t", "hardware": "dgx-h100"})).hardware[0].stack
+    assert (stack.formats, stack.schedules) == (("bf16",), ("1f1b", "none"))
+    assert Catalog().load(type(resolved.site), resolved.site.name).usd_per_kwh != 0.05
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sets": ["sight.usd_per_kwh=1"]}, "--set sight.usd_per_kwh: no record is called 'sight'; did you mean: site"),
+        ({"sets": ["site=1"]}, "--set site: names no figure; write site.KEY"),
+        ({"sets": ["site.usd_per_kw=1"]}, "--set site.usd_per_kw: usd_per_kw: unknown key; did you mean: usd_per_kwh"),
+        ({"sets": ["site.usd_per_kwh=cheap"]}, "--set site.usd_per_kwh: cannot read 'cheap' as"),
+        ({"sets": ["site.ups_efficiency=95"]}, "must be more than 0 and at most 1, not 95"),
+        ({"hardware": "h100-sxm-80gb"}, "h100-sxm-80gb is an accelerator, not a system; did you mean: dgx-h100"),
+        ({"hardware": "dgx-h10"}, "no system profile named 'dgx-h10'; did you mean: dgx-h100"),
+        ({"hardware": None}, "--hardware: no hardware is given; known systems: "),
+        ({"model": None}, "MODEL: no model is given; known: "),
+        ({"model": "llama-3.1-405"}, "no model profile named 'llama-3.1-405'; did you mean: llama-3.1-405b"),
+        ({"model": "missing/config.json"}, "missing/config.json: no such file"),
+        ({"site": "../sites/us-texas"}, "no site profile named '../sites/us-texas'"),
+        ({"precision": "fp4"}, "--precision: fp4 is not available (dgx-h100 with"),
+    ],
+)
+def test_what_cannot_be_resolved_is_an_error_of_one_line(given, message):
+    scenario = override(Scenario(), {"model": "llama-3.1-70b", "hardware": "dgx-h100"} | given)
+    with pytest.raises(ClusterplanError) as caught:
+        answer(scenario)
+    assert message in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+# --- Models that are no profile ---
+
+
+def test_a_config_is_read_from_its_path(tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text(CONFIG)
+    resolved = answer(ask(model=str(tmp_path / "config.json")))
+    assert resolved.model.layers == 12
+    monkeypatch.chdir(tmp_path)
+    again = answer(ask(model="config.json"))
+    assert again.model.hidden == 768
+    assert again.scenario.model == "config.json"
+    with pytest.raises(ProfileError, match=r"is a directory; did you mean: .*config.json"):
+        answer(ask(model=f"{tmp_path}/"))
+
+
+def test_a_config_on_standard_input_is_saved(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CONFIG.encode())))
+    resolved = answer(ask(model="-"))
+    assert resolved.model.layers == 12
+    assert answer(parse_scenario(dump(resolved.scenario))) == resolved  # standard input is at its end by now
+    assert override(resolved.scenario, {"model": "gpt-1t"}).model_text == ""
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"x" * (2**20 + 1), b"{", b"[]"])
+def test_standard_input_that_is_no_config_is_an_error(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    with pytest.raises(ProfileError):
+        answer(ask(model="-"))
+
+
+def test_a_model_may_be_a_profile_file(tmp_path):
+    text = Path(Catalog().path("models", "gpt-1t")).read_text().replace('name = "gpt-1t"', 'name = "mine"')
+    (tmp_path / "mine.toml").write_text(text)
+    assert answer(ask(model=str(tmp_path / "mine.toml"))).model.hidden == 25600
+
+
+# --- Saving ---
+
+
+def test_a_saved_scenario_resolves_to_the_same(tmp_path):
+    resolved = answer(ask(hardware="dgx-h100,gb200-nvl72", deadline="90d", sets=["site.usd_per_kwh=0.05"]))
+    (tmp_path / "job.toml").write_text(dump(resolved.scenario))
+    loaded = read_scenario(tmp_path / "job.toml")
+    assert loaded == resolved.scenario
+    assert answer(loaded) == resolved
+    assert dump(answer(loaded).scenario) == dump(resolved.scenario)
+
+
+def test_a_saved_scenario_keeps_its_defaults_when_they_change(tmp_path):
+    saved = answer(ask()).scenario
+    (tmp_path / "defaults.toml").write_text(
+        (Catalog().directories[-1] / "defaults.toml").read_text().replace("seq_len = 8192", "seq_len = 1024")
+    )
+    changed = Catalog([tmp_path])
+    assert resolve(ask(), changed, lambda _: 1e9).job.seq_len == 1024
+    assert resolve(saved, changed, lambda _: 1e9).job.seq_len == 8192
+
+
+def test_a_default_that_rests_on_what_is_overridden_is_taken_anew():
+    saved = answer(ask()).scenario
+    assert answer(override(saved, {"model": "gpt-1t"})).job.tokens == 20 * 128e6
+    assert answer(override(saved, {"seq_len": 4096})).job.global_batch == round(16e6 / 4096)
+    assert answer(override(saved, {"hardware": "dgx-a100"})).hardware[0].fabric.name == "hdr-fat-tree"
+    assert answer(override(saved, {"sets": ["system.fabric=roce-400g"]})).hardware[0].fabric.name == "roce-400g"
+    assert answer(override(saved, {"model": "llama-3.1-70b"})) == answer(saved)
+
+
+def test_inputs_hold_what_was_given():
+    scenario = ask(tokens="1T", tp=8, sets=["site.usd_per_kwh=0.05"])
+    assert inputs(scenario) == {
+        "model": "llama-3.1-70b",
+        "hardware": ["dgx-h100"],
+        "tokens": 10**12,
+        "layout": {"tp": 8},
+        "set": {"site.usd_per_kwh": "0.05"},
+    }
+    json.dumps(inputs(answer(scenario).scenario))
+
+
+# --- Whatever is given ---
+
+names = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
+tables = st.recursive(
+    st.none().map(lambda _: "x") | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+keys = st.sampled_from(
+    [entry.name for entry in dataclasses.fields(Scenario)] + ["deadline", "budget", "power_mw", "layout", "set"]
+) | st.text(max_size=6)
+
+
+@given(st.text(max_size=150))
+@settings(deadline=None)
+def test_any_text_is_a_scenario_or_an_error(text):
+    holds_or_says(lambda: parse_scenario(text, "job.toml"))
+
+
+@given(st.dictionaries(keys, tables, max_size=4), st.dictionaries(st.sampled_from(LAYOUT), tables, max_size=2))
+@settings(deadline=None, max_examples=300)
+def test_any_table_is_a_scenario_or_an_error(content, layout):
+    text = tomli_w.dumps(content | {"layout": layout} if layout else content)
+    holds_or_says(lambda: parse_scenario(text, "job.toml"))
+
+
+@given(st.dictionaries(keys, tables, max_size=4))
+@settings(deadline=None, max_examples=300)
+def test_any_options_are_a_scenario_or_an_error(given_values):
+    holds_or_says(lambda: override(Scenario(), given_values))
+
+
+def holds_or_says(make):
+    """What is made survives being saved, or the error has one line."""
+    try:
+        scenario = make()
+    except ClusterplanError as problem:
+        message = str(problem)
+    else:
+        message = ""
+        assert parse_scenario(dump(scenario)) == scenario
+    assert message == "" or message.isprintable()
+
+
+count = st.integers(1, 2**40)
+positive = st.floats(1, 1e9)
+scenarios = st.builds(
+    Scenario,
+    model=names,
+    model_text=st.text(max_size=20),
+    hardware=st.lists(names.filter(lambda name: "," not in name), max_size=3, unique=True).map(tuple),
+    tokens=st.none() | count,
+    deadline_s=st.none() | positive,
+    budget_usd=st.none() | positive,
+    power_w=st.none() | positive,
+    devices=st.none() | st.tuples(st.integers(1, 1000), st.integers(1000, 10**6)),
+    objective=st.none() | st.sampled_from(["wall", "cost"]),
+    confidence=st.none() | st.floats(1e-3, 1),
+    precision=st.none() | st.sampled_from(["bf16", "fp8"]),
+    global_batch=st.none() | count,
+    batch_fixed=st.booleans(),
+    site=st.none() | names,
+    tp=st.none() | count,
+    recompute=st.none() | st.sampled_from(["none", "full"]),
+    sets=st.dictionaries(names.map(lambda name: f"site.{name}"), names, max_size=3),
+    assumed=st.lists(
+        st.builds(Assumed, key=st.just("tokens"), value=count, unit=st.just("tokens"), why=names)
+        | st.builds(Assumed, key=names.map(lambda name: f"stack.{name}"), value=names, unit=st.just(""), why=names),
+        max_size=3,
+    ).map(tuple),
+)
+
+
+@given(scenarios)
+@settings(deadline=None)
+def test_a_saved_scenario_is_loaded_back_equal(scenario):
+    text = dump(scenario)
+    loaded = parse_scenario(text)
+    assert loaded == scenario
+    assert dump(loaded) == text
