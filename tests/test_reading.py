@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterplan.errors import ProfileError
+from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.hardware import Accelerator, Fabric
 from clusterplan.reading import FOLDERS, GIVEN, change, check, json_schema, parse_toml, read
 from clusterplan.site import Cooling, Prices
@@ -461,6 +461,28 @@ def test_a_wrong_change_is_an_error_of_one_line(profile, key, text, message):
     assert message in str(caught.value)
     assert str(caught.value).startswith("--set: ")
     assert str(caught.value).isprintable()
+
+
+def test_a_changed_part_must_agree_with_the_whole(profile):
+    with pytest.raises(ProfileError, match="tiers: must go from inside out"):
+        change(read(Fabric, profile(FABRIC, "fabrics")), "tiers.leaf.span_devices", "100_000")
+
+
+@given(st.text(max_size=12) | st.sampled_from(sorted(ACCELERATOR.split())), st.text(max_size=12) | VALUES)
+@settings(deadline=None)
+def test_any_change_is_a_record_or_an_error(tmp_path_factory, key, text):
+    path = tmp_path_factory.getbasetemp() / "accelerators" / "toy.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(ACCELERATOR)
+    try:
+        changed = change(read(Accelerator, path), key, text, where="--set")
+    except ClusterplanError as problem:
+        message = str(problem)
+    else:
+        message = "--set: "
+        assert all(math.isfinite(value) for value in _numbers(changed))
+    assert message.startswith("--set: ")
+    assert message.isprintable()
 
 
 def test_parts_that_are_not_there_cannot_be_changed(profile):

@@ -314,7 +314,9 @@ class _Reading:
     problems: list[str] = field(default_factory=list)
 
     def wrong(self, place: _Place | str, text: str) -> None:
-        self.problems.append(f"{printable(str(place))}: {text}" if str(place) else text)
+        """Note a problem, in printable characters whatever the file has."""
+        problem = f"{place}: {text}" if str(place) else text
+        self.problems.append(problem if problem.isprintable() else ascii(problem)[1:-1])
 
     # --- tables ---
 
@@ -683,6 +685,8 @@ def change(record: Record, key: str, text: str, *, where: str = "") -> Record:
     """
     profile = "defaults" if isinstance(record, Operations) else f"{folder_of(type(record))}/{record.name}"  # type: ignore[attr-defined]
     changed: Record = _changed(record, key, "", text, profile, where)
+    for name, problem in _inconsistent(changed):  # of a part with the whole
+        raise ProfileError(f"{name}: {problem}", where=where)
     return changed
 
 
@@ -747,7 +751,7 @@ def _value(entry: _Field, key: str, text: str, where: str) -> tuple[Any, str]:
         content = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         content = {}
-    if set(content) == {"value"}:
+    if set(content) == {"value"} and not _holds_huge(content):
         return content["value"], key
     dimension = "fraction" if entry.name.endswith("_fraction") else _QUANTITIES.get(unit_of(entry.name))
     if entry.base is float and dimension:
