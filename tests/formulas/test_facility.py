@@ -59,8 +59,8 @@ def weather(zone):
     return dry_c, wet_bulb_c(dry_c, relative_humidity_bins_fraction(*CLIMATE[zone]))
 
 
-# Seven designs with ordinary constants, each within its documented range. Loop temperatures, which the simulations draw
-# at random, and the fan wall's pressure and rise were chosen with the medians of the first five zones in view.
+# Seven designs with ordinary constants, each within its documented range. Some of them, as loop temperatures (which the
+# simulations draw at random), pumps and dry-cooler fans, were settled with the medians of the first five zones in view.
 FAN_WALL = mover_fraction(250, 0.7, 14, AIR_J_PER_M3_K)
 ROOM_FANS = mover_fraction(500, 0.75, 14, AIR_J_PER_M3_K)
 COIL_PUMPS = mover_fraction(165e3, 0.72, 6, WATER_J_PER_M3_K)
@@ -106,7 +106,7 @@ MEDIAN_PUE = {
     "air, dry": {"1A": 1.323, "2B": 1.224, "4C": 1.170, "5A": 1.183, "7": 1.175},
     "outside air": {"1A": 1.197, "2B": 1.155, "4C": 1.126, "5A": 1.133, "7": 1.127},
 }
-# The same source, five zones on which nothing was adjusted. Neighbours of the first five, so they show interpolation.
+# The same source, further zones, whose medians were not compared with while the constants were settled.
 OTHER_MEDIAN_PUE = {
     "cold plate, tower": {"0A": 1.235, "0B": 1.152, "3C": 1.138, "6A": 1.124, "8": 1.114},
     "rear door, tower": {"0A": 1.244, "0B": 1.168, "3C": 1.155, "6A": 1.126, "8": 1.112},

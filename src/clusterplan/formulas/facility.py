@@ -221,6 +221,28 @@ def bin_mean(values: ArrayLike, hours: ArrayLike = 1.0) -> FloatArray:
 
 
 @formula
+def bin_peak(values: ArrayLike) -> FloatArray:
+    """Highest value over the weather bins.
+
+    Parameters
+    ----------
+    values : array_like
+        A PUE or another ratio to equipment power, shape ``(..., bin)``.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(...,)``.
+
+    Examples
+    --------
+    >>> float(bin_peak([1.0, 1.5]))
+    1.5
+    """
+    return np.max(_float(values), axis=-1)
+
+
+@formula
 def ups_efficiency(
     load_fraction: ArrayLike,
     fixed_loss_fraction: ArrayLike,
@@ -897,8 +919,9 @@ def pad_heat_fraction(
     needed_c: ArrayLike,
     adiabatic_effectiveness: ArrayLike,
     air_rise_k: ArrayLike,
+    loop_fraction: ArrayLike = 0.0,
 ) -> FloatArray:
-    r"""Heat that wetted pads before a dry cooler turn into vapour, over the heat that the air then takes.
+    r"""Heat that wetted pads before a dry cooler turn into vapour, over equipment energy.
 
     Parameters
     ----------
@@ -910,6 +933,9 @@ def pad_heat_fraction(
         Of the pads; 0 without.
     air_rise_k : array_like
         Warming of the air in the cooler: 8-15. [K]
+    loop_fraction : array_like
+        Cooling power per watt of equipment, :func:`loop_fraction`, which leaves by the same air, shape ``(..., bin)``.
+        At 0 the result is over the heat that the air takes.
 
     Returns
     -------
@@ -929,7 +955,7 @@ def pad_heat_fraction(
     0.5
     """
     inlet_c = adiabatic_inlet_c(dry_bulb_c, wet_bulb_c, needed_c, adiabatic_effectiveness)
-    return (_float(dry_bulb_c) - inlet_c) / _float(air_rise_k)
+    return (_float(dry_bulb_c) - inlet_c) / _float(air_rise_k) * (1 + _float(loop_fraction))
 
 
 @formula

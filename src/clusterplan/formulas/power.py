@@ -11,6 +11,8 @@ import numpy as np
 from clusterplan.arrays import ArrayLike, FloatArray
 from clusterplan.trace import formula
 
+J_PER_KWH = 3.6e6
+
 
 def _float(value: ArrayLike) -> FloatArray:
     """The value as an array of floats."""
@@ -288,6 +290,61 @@ def node_w(
 
 
 @formula
+def overhead_w(electronics_w: ArrayLike, fan_fraction: ArrayLike, psu_efficiency: ArrayLike) -> FloatArray:
+    r"""What fans and power supplies add to the power of the parts of a node.
+
+    Parameters
+    ----------
+    electronics_w : array_like
+        Accelerators, host, adapters and switches together, shape ``(layout,)``. [W]
+    fan_fraction, psu_efficiency : array_like
+        As for :func:`node_w`.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. :func:`node_w` is this and the parts, where supplies have no constant loss. [W]
+
+    Notes
+    -----
+    :math:`P (1 / ((1 - \varphi) \eta) - 1)`.
+
+    Examples
+    --------
+    A tenth of the power behind ideal supplies goes to fans:
+
+    >>> round(float(overhead_w(900, 0.1, 1)), 6)
+    100.0
+    """
+    passed_on = (1 - _float(fan_fraction)) * _float(psu_efficiency)
+    return _float(electronics_w) * (1 / passed_on - 1)
+
+
+@formula
+def together_w(count: ArrayLike, each_w: ArrayLike) -> FloatArray:
+    """Power of a number of equal things.
+
+    Parameters
+    ----------
+    count : array_like
+        How many, or which part of one, shape ``(layout,)``.
+    each_w : array_like
+        Mean power of one, shape ``(layout,)``. [W]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [W]
+
+    Examples
+    --------
+    >>> float(together_w(1000, 600))
+    600000.0
+    """
+    return _float(count) * _float(each_w)
+
+
+@formula
 def nameplate_w(rated_w: ArrayLike, units: ArrayLike, provision_fraction: ArrayLike) -> FloatArray:
     """Power that is set aside for a number of nodes, from their nameplates.
 
@@ -318,6 +375,54 @@ def nameplate_w(rated_w: ArrayLike, units: ArrayLike, provision_fraction: ArrayL
     """
     rated_w, units = _float(rated_w), _float(units)
     return rated_w * units * _float(provision_fraction)
+
+
+@formula
+def peak_w(provisioned_w: ArrayLike, mean_w: ArrayLike) -> FloatArray:
+    """Highest power that the equipment is expected to take.
+
+    Parameters
+    ----------
+    provisioned_w : array_like
+        Power that is set aside: :func:`nameplate_w` with network and storage, shape ``(layout,)``. [W]
+    mean_w : array_like
+        Mean power of the same equipment, shape ``(layout,)``. [W]
+
+    Returns
+    -------
+    ndarray
+        What is set aside, and never less than the mean, shape ``(layout,)``. [W]
+
+    Examples
+    --------
+    >>> float(peak_w(9e6, 8e6))
+    9000000.0
+    """
+    return np.maximum(_float(provisioned_w), _float(mean_w))
+
+
+@formula
+def endpoints_per_device(interface_bytes_per_s: ArrayLike, port_bytes_per_s: ArrayLike) -> FloatArray:
+    """Ports of the scale-out network that one accelerator takes.
+
+    Parameters
+    ----------
+    interface_bytes_per_s, port_bytes_per_s : array_like
+        Line rate of the accelerator's interface and of a port, one way. [byte/s]
+
+    Returns
+    -------
+    ndarray
+        Below 1 where accelerators share a port.
+
+    Examples
+    --------
+    100 GB/s in ports of 50 GB/s:
+
+    >>> float(endpoints_per_device(100e9, 50e9))
+    2.0
+    """
+    return _float(interface_bytes_per_s) / _float(port_bytes_per_s)
 
 
 @formula
@@ -550,3 +655,25 @@ def energy_j(mean_w: ArrayLike, duration_s: ArrayLike) -> FloatArray:
     3600000.0
     """
     return _float(mean_w) * _float(duration_s)
+
+
+@formula
+def energy_kwh(energy_j: ArrayLike) -> FloatArray:
+    """Energy in the unit that meters and tariffs have.
+
+    Parameters
+    ----------
+    energy_j : array_like
+        Shape ``(layout,)``. [J]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [kWh]
+
+    Examples
+    --------
+    >>> float(energy_kwh(7.2e6))
+    2.0
+    """
+    return _float(energy_j) / J_PER_KWH

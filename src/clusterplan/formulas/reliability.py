@@ -30,6 +30,9 @@ SHORT_STALL = 1e-3
 SHORT_PERIOD = 1e-2
 """Period over MTBF below which moments of a failed attempt come from their series, for the same reason."""
 
+NORMAL_95 = 1.6448536269514722
+"""Standard deviations from the mean to the 95th percentile of a normal law: half of the width of a 90 % interval."""
+
 CERTAIN = 1e-9
 """Relative spread below which the end of the run is a point in time: 10 ms in four months."""
 
@@ -287,6 +290,77 @@ def load_s(
     return reads * size / np.minimum(store, readers * reader) + latency
 
 
+@formula
+def stored_bytes(
+    checkpoint_bytes: ArrayLike, checkpoints: ArrayLike, tokens: ArrayLike, bytes_per_token: ArrayLike
+) -> FloatArray:
+    r"""Space that the run takes in storage: checkpoints and training data.
+
+    Parameters
+    ----------
+    checkpoint_bytes : array_like
+        Size of one full checkpoint. [bytes]
+    checkpoints : array_like
+        Checkpoints that are kept at the same time.
+    tokens : array_like
+        Tokens of the data set.
+    bytes_per_token : array_like
+        4 for token numbers in 32 bits. [bytes]
+
+    Returns
+    -------
+    ndarray
+        [bytes]
+
+    Examples
+    --------
+    Twenty checkpoints of 5 TB, and 10 trillion tokens:
+
+    >>> float(stored_bytes(5e12, 20, 10e12, 4)) / 1e12
+    140.0
+    """
+    size, checkpoints, tokens, each = _floats(checkpoint_bytes, checkpoints, tokens, bytes_per_token)
+    return checkpoints * size + tokens * each
+
+
+@formula
+def store_share_fraction(
+    stored_bytes: ArrayLike, capacity_bytes: ArrayLike, write_s: ArrayLike, period_s: ArrayLike
+) -> FloatArray:
+    r"""Share of a storage system that others cannot use because of this run.
+
+    Parameters
+    ----------
+    stored_bytes : array_like
+        Space that the run takes (:func:`stored_bytes`). [bytes]
+    capacity_bytes : array_like
+        Usable capacity of the system. [bytes]
+    write_s : array_like
+        Time in which one checkpoint has the bandwidth (:func:`write_s`), shape ``(layout,)``. [s]
+    period_s : array_like
+        From one checkpoint to the next, shape ``(layout,)``. [s]
+
+    Returns
+    -------
+    ndarray
+        The larger of its share of the space and its share of the time, at most 1, shape ``(layout,)``.
+
+    Notes
+    -----
+    For a system that several runs share and pay for. One that a run has for itself is idle for the rest of the time,
+    and that run pays for all of it.
+
+    Examples
+    --------
+    One per cent of the space, three seconds in each hundred:
+
+    >>> float(store_share_fraction(1e15, 100e15, 3, 100))
+    0.03
+    """
+    stored, capacity, write, period = _floats(stored_bytes, capacity_bytes, write_s, period_s)
+    return np.minimum(np.maximum(stored / capacity, write / period), 1)
+
+
 # What a restart takes -------------------------------------------------------------------------------------------------
 
 
@@ -518,7 +592,32 @@ def up_fraction(restore_s: ArrayLike, down_s: ArrayLike, mtbf_s: ArrayLike) -> F
 
 
 @formula
-def kept_fraction(period_s: ArrayLike, mtbf_s: ArrayLike) -> FloatArray:
+def training_fraction(interval_s: ArrayLike, stall_s: ArrayLike) -> FloatArray:
+    r"""Share of a checkpoint period in which steps run.
+
+    Parameters
+    ----------
+    interval_s : array_like
+        Training between checkpoints, shape ``(layout,)``. More than 0. [s]
+    stall_s : array_like
+        Time training stands still for one checkpoint, shape ``(layout,)``. [s]
+
+    Returns
+    -------
+    ndarray
+        0 to 1, shape ``(layout,)``.
+
+    Examples
+    --------
+    >>> float(training_fraction(540, 60))
+    0.9
+    """
+    interval, stall = _floats(interval_s, stall_s)
+    return interval / (interval + stall)
+
+
+@formula
+def kept_fraction(period_s: ArrayLike, mtbf_s: ArrayLike, persist_s: ArrayLike = 0.0) -> FloatArray:
     r"""Share of the time at work that no failure undoes.
 
     Parameters
@@ -527,6 +626,8 @@ def kept_fraction(period_s: ArrayLike, mtbf_s: ArrayLike) -> FloatArray:
         Interval and stall together: what must pass without a failure to be kept, shape ``(layout,)``. [s]
     mtbf_s : array_like
         Mean time between failures of the whole job, shape ``(layout,)``. More than 0. [s]
+    persist_s : array_like
+        From the end of an asynchronous snapshot until it can be relied on, shape ``(layout,)``. [s]
 
     Returns
     -------
@@ -536,7 +637,8 @@ def kept_fraction(period_s: ArrayLike, mtbf_s: ArrayLike) -> FloatArray:
     Notes
     -----
     A period :math:`P` takes :math:`M (e^{P/M} - 1)` at work on average [1]_, so :math:`x / (e^x - 1)` is kept,
-    :math:`x = P/M`.
+    :math:`x = P/M`. A checkpoint that becomes reliable :math:`L` late adds the factor :math:`e^{-L/M}`
+    (:func:`asynchronous_useful_fraction`).
 
     References
     ----------
@@ -550,9 +652,37 @@ def kept_fraction(period_s: ArrayLike, mtbf_s: ArrayLike) -> FloatArray:
     >>> float(kept_fraction(60, 6000).round(3))
     0.995
     """
-    period, mtbf = _floats(period_s, mtbf_s)
+    period, mtbf, persist = _floats(period_s, mtbf_s, persist_s)
     growth: FloatArray = exprel(np.minimum(period / mtbf, NEVER))
-    return 1 / growth
+    return np.exp(-np.minimum(persist / mtbf, NEVER)) / growth
+
+
+@formula
+def lost_fraction(reached_fraction: ArrayLike, kept_fraction: ArrayLike) -> FloatArray:
+    r"""Share of the wall time that one cause takes from what the causes before it left.
+
+    Parameters
+    ----------
+    reached_fraction : array_like
+        Share of the wall time that is left before this cause; 1 before the first, shape ``(layout,)``.
+    kept_fraction : array_like
+        Share of that which this cause leaves, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray
+        0 to 1. Losses in a row, each reached by the product of the shares kept before it, and what is left after the
+        last add up to 1.
+
+    Examples
+    --------
+    Three quarters are at work, of which a fifth is lost:
+
+    >>> float(lost_fraction(0.75, 0.8).round(12))
+    0.15
+    """
+    reached, kept = _floats(reached_fraction, kept_fraction)
+    return reached * (1 - kept)
 
 
 @formula
@@ -600,9 +730,8 @@ def useful_fraction(
     0.9
     """
     interval, stall = _floats(interval_s, stall_s)
-    period = interval + stall
-    training = interval / period
-    useful: FloatArray = training * kept_fraction(period, mtbf_s) * up_fraction(restore_s, down_s, mtbf_s)
+    kept = kept_fraction(interval + stall, mtbf_s)
+    useful: FloatArray = training_fraction(interval, stall) * kept * up_fraction(restore_s, down_s, mtbf_s)
     return useful
 
 
@@ -907,6 +1036,88 @@ def replica_loss_s(
 
 
 @formula
+def steps(tokens: ArrayLike, global_batch: ArrayLike, seq_len: ArrayLike) -> IntArray:
+    r"""Optimizer steps of the run.
+
+    Parameters
+    ----------
+    tokens : array_like
+        Tokens that the run sees.
+    global_batch : array_like
+        Sequences of one step, shape ``(layout,)``.
+    seq_len : array_like
+        Tokens of one sequence.
+
+    Returns
+    -------
+    ndarray of int
+        The last one may be partly empty, shape ``(layout,)``.
+
+    Examples
+    --------
+    Ten batches of 4,096 tokens, and a token more:
+
+    >>> int(steps(40961, 4, 1024))
+    11
+    """
+    tokens, batch, length = _floats(tokens, global_batch, seq_len)
+    return np.ceil(tokens / (batch * length)).astype(np.int64)
+
+
+@formula
+def ideal_s(steps: ArrayLike, step_s: ArrayLike) -> FloatArray:
+    r"""Length of the run if nothing ever stopped it.
+
+    Parameters
+    ----------
+    steps : array_like
+        Optimizer steps of the run, shape ``(layout,)``.
+    step_s : array_like
+        Length of one, shape ``(layout,)``. [s]
+
+    Returns
+    -------
+    ndarray
+        All steps one after another, shape ``(layout,)``. [s]
+
+    Examples
+    --------
+    >>> float(ideal_s(1000, 2.5))
+    2500.0
+    """
+    steps, step = _floats(steps, step_s)
+    return steps * step
+
+
+@formula
+def training_s(ideal_s: ArrayLike, repeated_fraction: ArrayLike) -> FloatArray:
+    r"""Training that the run needs, with steps that are thrown away for the sake of the model.
+
+    Parameters
+    ----------
+    ideal_s : array_like
+        All steps one after another, shape ``(layout,)``. [s]
+    repeated_fraction : array_like
+        Steps repeated after loss spikes and the like, over all steps that are run, less than 1. What failures of
+        machines undo is not in it.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Examples
+    --------
+    One step in ten is run for nothing:
+
+    >>> float(training_s(900, 0.1))
+    1000.0
+    """
+    ideal, repeated = _floats(ideal_s, repeated_fraction)
+    return ideal / (1 - repeated)
+
+
+@formula
 def expected_wall_s(ideal_s: ArrayLike, useful_fraction: ArrayLike) -> FloatArray:
     r"""Expected length of the run with failures and checkpoints.
 
@@ -929,6 +1140,31 @@ def expected_wall_s(ideal_s: ArrayLike, useful_fraction: ArrayLike) -> FloatArra
     """
     ideal, useful = _floats(ideal_s, useful_fraction)
     return ideal / useful
+
+
+@formula
+def goodput_fraction(ideal_s: ArrayLike, wall_s: ArrayLike) -> FloatArray:
+    r"""Share of the wall time that brings the model forward.
+
+    Parameters
+    ----------
+    ideal_s : array_like
+        All steps one after another, none of them twice, shape ``(layout,)``. [s]
+    wall_s : array_like
+        Expected length of the run, shape ``(layout,)``. [s]
+
+    Returns
+    -------
+    ndarray
+        0 to 1, shape ``(layout,)``.
+
+    Examples
+    --------
+    >>> float(goodput_fraction(90, 100))
+    0.9
+    """
+    ideal, wall = _floats(ideal_s, wall_s)
+    return ideal / wall
 
 
 def _failed_attempt(duration: FloatArray, rate: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -1046,6 +1282,29 @@ def rare_loss_standard_deviation_s(
 
 
 @formula
+def standard_error_fraction(half_width_fraction: ArrayLike) -> FloatArray:
+    r"""Standard error that an interval of 90 % stands for.
+
+    Parameters
+    ----------
+    half_width_fraction : array_like
+        Half of the width of the interval, relative to the estimate.
+
+    Returns
+    -------
+    ndarray
+        Relative standard error, of a normal law.
+
+    Examples
+    --------
+    >>> float(standard_error_fraction(0.1).round(4))
+    0.0608
+    """
+    (half_width,) = _floats(half_width_fraction)
+    return half_width / NORMAL_95
+
+
+@formula
 def finish_standard_deviation_s(
     wall_s: ArrayLike, failure_standard_deviation_s: ArrayLike, step_error_fraction: ArrayLike
 ) -> FloatArray:
@@ -1153,7 +1412,77 @@ def finish_quantile_s(probability: ArrayLike, wall_s: ArrayLike, finish_standard
     return np.where(certain, mean, mean * gammaincinv(shape, probability) / shape)
 
 
-# Spares ---------------------------------------------------------------------------------------------------------------
+# Nodes and spares -----------------------------------------------------------------------------------------------------
+
+
+@formula
+def nodes(devices: ArrayLike, node_devices: ArrayLike) -> IntArray:
+    r"""Nodes that hold a number of accelerators.
+
+    Parameters
+    ----------
+    devices : array_like
+        Accelerators, shape ``(layout,)``.
+    node_devices : array_like
+        Accelerators of one node.
+
+    Returns
+    -------
+    ndarray of int
+        The last one may be partly used, shape ``(layout,)``.
+
+    Examples
+    --------
+    >>> nodes([8, 12, 16], 8).tolist()
+    [1, 2, 2]
+    """
+    devices, each = _floats(devices, node_devices)
+    return np.ceil(devices / each).astype(np.int64)
+
+
+@formula
+def purchase_units(
+    used_devices: ArrayLike,
+    bought_devices: ArrayLike,
+    spare_nodes: ArrayLike,
+    node_devices: ArrayLike,
+    unit_devices: ArrayLike,
+) -> IntArray:
+    r"""Purchase units of a cluster with its spares.
+
+    Parameters
+    ----------
+    used_devices : array_like
+        Accelerators at work, shape ``(layout,)``.
+    bought_devices : array_like
+        Accelerators that are bought in any case, at least ``used_devices``, shape ``(layout,)``.
+    spare_nodes : array_like
+        Nodes that stand by (:func:`spare_nodes`), shape ``(layout,)``.
+    node_devices : array_like
+        Accelerators of one node.
+    unit_devices : array_like
+        Accelerators of one purchase unit: node, rack or supernode.
+
+    Returns
+    -------
+    ndarray of int
+        Shape ``(layout,)``.
+
+    Notes
+    -----
+    Spares are nodes. What is bought and not at work serves as spares first; units are added only for those that it
+    does not hold.
+
+    Examples
+    --------
+    Racks of 72 that work with 64: two spare nodes of 4 fit into what is left of the first, three do not.
+
+    >>> purchase_units(64, 72, [2, 3], 4, 72).tolist()
+    [1, 2]
+    """
+    used, bought, spare, node, unit = _floats(used_devices, bought_devices, spare_nodes, node_devices, unit_devices)
+    needed = np.maximum(bought, used + spare * node)
+    return np.ceil(needed / unit).astype(np.int64)
 
 
 @formula
@@ -1205,3 +1534,85 @@ def spare_nodes(
         # At the end short + 1 = enough; middle is then short itself, and stays.
         short, enough = np.where(holds, short, middle), np.where(holds, middle, enough)
     return enough.astype(np.int64)
+
+
+@formula
+def spare_devices(spare_nodes: ArrayLike, node_devices: ArrayLike) -> IntArray:
+    r"""Accelerators of the spare nodes.
+
+    Parameters
+    ----------
+    spare_nodes : array_like
+        :func:`spare_nodes`, shape ``(layout,)``.
+    node_devices : array_like
+        Accelerators of one node.
+
+    Returns
+    -------
+    ndarray of int
+        Shape ``(layout,)``.
+
+    Examples
+    --------
+    >>> int(spare_devices(3, 8))
+    24
+    """
+    return np.asarray(spare_nodes, dtype=np.int64) * np.asarray(node_devices, dtype=np.int64)
+
+
+@formula
+def idle_devices(
+    units: ArrayLike, unit_devices: ArrayLike, used_devices: ArrayLike, spare_devices: ArrayLike
+) -> IntArray:
+    r"""Accelerators of a cluster that neither work nor stand by.
+
+    Parameters
+    ----------
+    units : array_like
+        :func:`purchase_units`, shape ``(layout,)``.
+    unit_devices : array_like
+        Accelerators of one purchase unit.
+    used_devices, spare_devices : array_like
+        Accelerators at work and of the spare nodes, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray of int
+        Shape ``(layout,)``.
+
+    Examples
+    --------
+    Two racks of 72, 128 at work, two spare nodes of 4:
+
+    >>> int(idle_devices(2, 72, 128, 8))
+    8
+    """
+    units, each, used, spare = (
+        np.asarray(value, dtype=np.int64) for value in (units, unit_devices, used_devices, spare_devices)
+    )
+    return units * each - used - spare
+
+
+@formula
+def racks(units: ArrayLike, unit_racks: ArrayLike) -> FloatArray:
+    r"""Racks that a cluster fills.
+
+    Parameters
+    ----------
+    units : array_like
+        :func:`purchase_units`, shape ``(layout,)``.
+    unit_racks : array_like
+        Racks of one purchase unit, which may be a part of one.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``.
+
+    Examples
+    --------
+    >>> float(racks(6, 0.5))
+    3.0
+    """
+    units, each = _floats(units, unit_racks)
+    return units * each
