@@ -284,6 +284,11 @@ class Machine:
     stack: Stack
 
     @property
+    def formats(self) -> tuple[str, ...]:
+        """Formats of matrix products that both the device and the software have."""
+        return tuple(name for name in self.stack.formats if name in self.accelerator.formats)
+
+    @property
     def attention_kernel(self) -> str:
         """First attention kernel of the software that the device has; ``eager`` needs none."""
         for kernel in self.stack.attention_kernels:

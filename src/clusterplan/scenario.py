@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.files import LARGEST_FILE_BYTES, printable, read_text
-from clusterplan.hardware import Accelerator, Fabric, Recompute, Schedule, Sharding, Stack, Storage, System
+from clusterplan.hardware import Accelerator, Fabric, Machine, Recompute, Schedule, Sharding, Stack, Storage, System
 from clusterplan.reading import Defaults, Record, change, parse_toml, read, shown, unknown
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
@@ -101,21 +101,6 @@ LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hardware:
-    """A system with what belongs to it."""
-
-    system: System
-    accelerator: Accelerator
-    fabric: Fabric
-    stack: Stack
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """Formats of matrix products that both the device and the software have."""
-        return tuple(name for name in self.stack.formats if name in self.accelerator.formats)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
     """A question of which nothing is left open."""
 
@@ -123,7 +108,7 @@ class Resolved:
     """The question, with the defaults that were taken."""
     model: Model
     job: Job
-    hardware: tuple[Hardware, ...]
+    hardware: tuple[Machine, ...]
     site: Site
     """With ``power_w`` as the question limits it."""
     cooling: Cooling
@@ -588,7 +573,7 @@ def _standard_input() -> str:
     return text
 
 
-def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken) -> Hardware:
+def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken) -> Machine:
     if name in catalog.names(Accelerator) and name not in catalog.names(System):
         having = tuple(one for one in catalog.names(System) if catalog.load(System, one).accelerator == name)
         raise ProfileError(f"{name} is an accelerator, not a system", where=option("hardware"), nearest=having)
@@ -596,7 +581,7 @@ def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken) ->
     why = f"default of {name}"
     fabric = scenario.fabric or notes.default(f"fabric.{name}", system.fabric, why)
     stack = scenario.stack or notes.default(f"stack.{name}", system.stack, why)
-    return Hardware(
+    return Machine(
         system=system,
         accelerator=_set(catalog.load(Accelerator, system.accelerator), "accelerator", scenario),
         fabric=_set(catalog.load(Fabric, fabric), "fabric", scenario),

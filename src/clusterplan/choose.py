@@ -1,0 +1,196 @@
+"""Choosing among candidates: ties, alternatives, the knee of the front, and what stands in the way of any plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from clusterplan.arrays import BoolArray, FloatArray, IntArray
+from clusterplan.plan import Blocking, Demands, Plan, make_plan, paid
+from clusterplan.run import Run
+from clusterplan.scan import Found, Tally
+
+USEFUL_MARGIN = 0.2
+"""Free memory beyond this share of the device makes a plan no safer."""
+
+MARGIN_STEP = 0.05
+"""Differences of free memory below this share of the device do not matter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One row of one question's candidates."""
+
+    found: Found
+    row: int
+
+    def plan(self) -> Plan:
+        """The row in full."""
+        bench = self.found.bench
+        layouts = self.found.candidates.layouts.take(np.array([self.row]))
+        cuts = bench.cuts.take(layouts.cut)
+        return make_plan(
+            bench.question, bench.circumstances, cuts, dataclasses.replace(layouts, cut=np.zeros(1, np.int64))
+        )
+
+    def key(self, name: str) -> object:
+        """An axis of the layout, or the hardware, to tell alternatives apart."""
+        bench, layouts = self.found.bench, self.found.candidates.layouts
+        if name == "hardware":
+            return bench.question.machine.system.name
+        if name in ("tp", "cp", "ep"):
+            return int(getattr(bench.cuts, name)[layouts.cut[self.row]])
+        return int(getattr(layouts, name)[self.row])
+
+    @property
+    def devices(self) -> int:
+        """All devices of the cluster."""
+        return int(self.found.outcome.fleet.devices[self.row])
+
+
+def tied(found: Found, limit: float) -> IntArray:
+    """Feasible rows whose value may be the best, given the error of the model."""
+    return np.flatnonzero(found.feasible & (found.value <= limit))
+
+
+def preferred(found: Found, rows: IntArray) -> IntArray:
+    """Tied rows from most to least preferred.
+
+    What decides is what can go wrong: first the free memory, in steps of 5 % of the device up to the useful margin;
+    then recompute and deep interleaving are avoided; then fewer cuts; the value itself comes last.
+    """
+    bench, layouts = found.bench, found.candidates.layouts
+    cuts, device = bench.cuts, bench.question.machine.accelerator
+    cut = layouts.cut[rows]
+    free = 1 - found.candidates.peak_bytes[rows] / device.memory_bytes
+    margin = np.floor(np.minimum(free, USEFUL_MARGIN) / MARGIN_STEP)
+    groups = cuts.tp[cut] * cuts.cp[cut] * layouts.pp[rows] * cuts.ep[cut]
+    order = np.lexsort((found.value[rows], groups, layouts.vpp[rows], cuts.recompute[cut], -margin))
+    return rows[order]
+
+
+def best_choice(founds: list[Found]) -> tuple[Choice | None, int]:
+    """The plan to propose among all questions, and how many tie with it."""
+    values = [f.value[f.feasible].min() if f.feasible.any() else np.inf for f in founds]
+    if not values or not np.isfinite(min(values)):
+        return None, 0
+    error = max(float(f.bench.question.machine.stack.ranking_error_fraction) for f in founds)
+    limit = min(values) * (1 + error) / (1 - error)
+    leader = founds[int(np.argmin(values))]
+    count = sum(len(tied(f, limit)) for f in founds)
+    # Ties are settled on the leading hardware: between different machines a tie is a matter for the reader.
+    return Choice(found=leader, row=int(preferred(leader, tied(leader, limit))[0])), count
+
+
+def alternatives(founds: list[Found], chosen: Choice) -> list[tuple[str, Choice]]:
+    """The best plans that differ in kind: other hardware, half or twice the devices, other cuts."""
+    others: list[tuple[str, Choice]] = []
+
+    def offer(why: str, condition: Callable[[Found], BoolArray]) -> None:
+        pool = [(f, np.flatnonzero(f.feasible & condition(f))) for f in founds]
+        pool = [(f, rows) for f, rows in pool if len(rows)]
+        if pool:
+            found, rows = min(pool, key=lambda p: float(p[0].value[p[1]].min()))
+            others.append((why, Choice(found=found, row=int(rows[np.argmin(found.value[rows])]))))
+
+    mine, size = chosen.key("hardware"), chosen.devices
+
+    def same(f: Found) -> BoolArray:
+        return np.full(f.value.shape, f.bench.question.machine.system.name == mine)
+
+    def axis(name: str) -> Callable[[Found], BoolArray]:
+        def differs(f: Found) -> BoolArray:
+            layouts = f.candidates.layouts
+            values = getattr(f.bench.cuts, name)[layouts.cut] if name == "tp" else getattr(layouts, name)
+            return same(f) & (values != chosen.key(name))
+
+        return differs
+
+    offer("other hardware", lambda f: ~same(f))
+    offer("fewer devices", lambda f: same(f) & (f.outcome.fleet.devices <= 0.75 * size))
+    offer("more devices", lambda f: same(f) & (f.outcome.fleet.devices >= 1.33 * size))
+    offer("other tensor-parallel size", axis("tp"))
+    offer("other pipeline length", axis("pp"))
+    return others
+
+
+def knee(wall_s: FloatArray, cost_usd: FloatArray) -> int:
+    """Row of the time-cost front farthest below the straight line between its ends, both axes logarithmic.
+
+    Examples
+    --------
+    Halving the time is cheap at first and dear at last:
+
+    >>> knee(np.array([8.0, 4.0, 2.0]), np.array([1.0, 1.1, 4.0]))
+    1
+    """
+    order = np.lexsort((cost_usd, wall_s))
+    best = np.minimum.accumulate(cost_usd[order])
+    front = order[np.concatenate([[True], best[1:] < best[:-1]])]
+    x, y = np.log(wall_s[front]), np.log(cost_usd[front])
+    if len(front) < 3 or x[-1] == x[0] or y[0] == y[-1]:
+        return int(front[-1])
+    below = 1 - (x - x[0]) / (x[-1] - x[0]) - (y - y[-1]) / (y[0] - y[-1])
+    return int(front[np.argmax(below)])
+
+
+def at_knee(founds: list[Found]) -> list[Found]:
+    """With nothing asked: feasible rows at least as fast as the knee of the time-cost front, to be ranked by cost."""
+    narrowed = []
+    walls = np.concatenate([f.outcome.progress.wall_s[f.feasible] for f in founds])
+    costs = np.concatenate([paid(f.outcome).total_usd[f.feasible] for f in founds])
+    if not len(walls):
+        return founds
+    limit = walls[knee(walls, costs)] * (1 + 1e-9)
+    for f in founds:
+        slow = f.outcome.progress.wall_s > limit
+        narrowed.append(dataclasses.replace(f, broken={**f.broken, "slower than the knee": slow}))
+    return narrowed
+
+
+# Nothing feasible -----------------------------------------------------------------------------------------------------
+
+
+def blocking(founds: list[Found], demands: Demands, tally: Tally, allowed_bytes: float) -> tuple[Blocking, ...]:
+    """Which constraints stand in the way, by how much, and the nearest value of each alone that would do."""
+    founds = [f for f in founds if f.candidates.layouts.size]
+    if not founds:
+        best = float(tally.least_bytes) if np.isfinite(tally.least_bytes) else None
+        return (Blocking(constraint="memory", required=allowed_bytes, best=best, unit="bytes", nearest_feasible=best),)
+    limits: tuple[tuple[str, float | None, str, Callable[[Run], FloatArray]], ...] = (
+        ("deadline", demands.deadline_s, "s", lambda r: surely_s(r, demands.confidence)),
+        ("budget", demands.budget_usd, "USD", lambda r: paid(r).total_usd),
+        ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
+        ("devices", float(demands.devices[1]), "devices", lambda r: r.fleet.devices.astype(float)),
+    )
+    return tuple(
+        _blocked(name, required, unit, [(measure(f.outcome), f.broken) for f in founds])
+        for name, required, unit, measure in limits
+        if required is not None and any(np.any(f.broken.get(name, False)) for f in founds)
+    )
+
+
+def surely_s(outcome: Run, confidence: float) -> FloatArray:
+    """Deadline that a run would keep with a probability, and on the mean, shape ``(layout,)``. [s]"""
+    return np.maximum(outcome.progress.finish_s(confidence), outcome.progress.wall_s)
+
+
+def _blocked(
+    name: str, required: float, unit: str, measured: list[tuple[FloatArray, dict[str, BoolArray]]]
+) -> Blocking:
+    """One constraint: the best value of all, and the best of those that keep to the other constraints."""
+    kept = []
+    for values, broken in measured:
+        others = [mask for other, mask in broken.items() if other != name]
+        kept.append(values[~np.any(others, axis=0)] if others else values)
+    near = np.concatenate(kept)
+    return Blocking(
+        constraint=name,
+        required=required,
+        best=min(float(values.min()) for values, _ in measured),
+        unit=unit,
+        nearest_feasible=float(near.min()) if len(near) else None,
+    )

@@ -1,0 +1,380 @@
+"""The answer: constraints, objective, and one plan with all its parts.
+
+Many layouts are judged as arrays; the chosen one is computed again, alone, under a recorder, so that each of its
+numbers can be traced to its formula and to the figures of the profiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+import clusterplan
+from clusterplan import run, shapes, step
+from clusterplan.arrays import BoolArray, FloatArray
+from clusterplan.formulas import memory
+from clusterplan.layer import LayerTable, Question, price_layers
+from clusterplan.layout import PLACEMENT, RECOMPUTE, SCHEDULES, SHARDING, Cuts, Layouts, micro_batches, used_devices
+from clusterplan.run import Circumstances, Cost, Run, Work
+from clusterplan.scenario import Resolved
+from clusterplan.step import StageMemory, Step
+from clusterplan.trace import Recorder, recording
+from clusterplan.units import to_si, unit_of
+
+SCHEMA = "clusterplan/plan-1"
+"""Name of the form of the document; a change that breaks readers changes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What a plan must keep to; None where nothing was asked."""
+
+    deadline_s: float | None
+    confidence: float
+    """Probability with which the deadline is met."""
+    budget_usd: float | None
+    power_w: float | None
+    """Most that the site may draw at its peak. [W]"""
+    devices: tuple[int, int]
+    """Fewest and most devices, idle ones and spares included."""
+    borderline: bool
+    """Whether a plan inside the memory margin will do."""
+
+
+def violated(demands: Demands, outcome: Run) -> dict[str, BoolArray]:
+    """Constraints that layouts break, by name; each mask has shape ``(layout,)``."""
+    total = outcome.fleet.devices
+    low, high = demands.devices
+    masks = {"devices": (total < low) | (total > high)}
+    if demands.deadline_s is not None:
+        sure = outcome.progress.deadline_probability
+        assert sure is not None, "the circumstances have the same deadline"
+        masks["deadline"] = (outcome.progress.wall_s > demands.deadline_s) | (sure < demands.confidence)
+    if demands.budget_usd is not None:
+        masks["budget"] = paid(outcome).total_usd > demands.budget_usd
+    if demands.power_w is not None:
+        masks["site power"] = outcome.energy.peak_facility_w > demands.power_w
+    return masks
+
+
+def paid(outcome: Run) -> Cost:
+    """What runs cost; systems without a price are refused before."""
+    assert outcome.cost is not None, "run.unsupported names systems without a price"
+    return outcome.cost
+
+
+def amount(name: str, outcome: Run) -> FloatArray:
+    """What an objective counts, less is better, shape ``(layout,)``."""
+    counted: Mapping[str, FloatArray] = {
+        "wall": outcome.progress.wall_s,
+        "cost": paid(outcome).total_usd,
+        "energy": outcome.energy.facility_kwh,
+        "carbon": outcome.carbon.total_kg_co2e,
+        "devices": outcome.fleet.devices.astype(float),
+    }
+    return counted[name]
+
+
+def work(cuts: Cuts, layouts: Layouts, result: Step) -> Work:
+    """What the run needs to know of a step."""
+    return Work(
+        step_s=result.time.total_s,
+        matrix_s=result.time.busy_s - result.memory_bound_s,
+        memory_s=result.memory_bound_s,
+        communication_s=result.time.communication_s,
+        waiting_s=result.time.waiting_s,
+        used_devices=used_devices(layouts, cuts),
+        bought_devices=layouts.bought_devices,
+        global_batch=layouts.global_batch,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One layout with everything that follows from it; arrays have one row."""
+
+    question: Question
+    circumstances: Circumstances
+    cuts: Cuts
+    layouts: Layouts
+    table: LayerTable
+    step: Step
+    memory: StageMemory
+    """Memory of every stage, shape ``(1, stage)``."""
+    usable_bytes: FloatArray
+    run: Run
+    recorder: Recorder
+
+    @property
+    def heaviest_stage(self) -> int:
+        """Stage whose devices hold most."""
+        return int(np.argmax(self.memory.total_bytes[0]))
+
+    @property
+    def peak_bytes(self) -> float:
+        """Memory of the heaviest device. [byte]"""
+        return float(self.memory.total_bytes[0].max())
+
+    @property
+    def verdict(self) -> str:
+        """``fits``, ``borderline`` (inside the margin) or ``does_not_fit``."""
+        return verdict(self.peak_bytes, float(self.usable_bytes), self.question.machine.accelerator.memory_bytes)
+
+
+def verdict(peak_bytes: float, usable_bytes: float, memory_bytes: float) -> str:
+    """Whether a peak fits into what is usable, or only into what the device has.
+
+    >>> verdict(70, 76, 80), verdict(78, 76, 80), verdict(81, 76, 80)
+    ('fits', 'borderline', 'does_not_fit')
+    """
+    if peak_bytes <= usable_bytes:
+        return "fits"
+    return "borderline" if peak_bytes <= memory_bytes else "does_not_fit"
+
+
+def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layouts: Layouts) -> Plan:
+    """One layout in full: all stages, and every formula call noted."""
+    machine = question.machine
+    with recording() as recorder:
+        table = price_layers(question, cuts)
+        stages = step.stage_table(question, table, layouts, every=True)
+        held = step.stage_memory(question, cuts, layouts, stages)
+        usable = memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction)
+        result = step.evaluate(question, cuts, table, layouts, stages)
+        outcome = run.evaluate(circumstances, work(cuts, layouts, result))
+    return Plan(
+        question=question,
+        circumstances=circumstances,
+        cuts=cuts,
+        layouts=layouts,
+        table=table,
+        step=result,
+        memory=held,
+        usable_bytes=usable,
+        run=outcome,
+        recorder=recorder,
+    )
+
+
+def _number(value: Any) -> Any:
+    """A JSON number of a number, or of an array with one element."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    number = np.asarray(value).reshape(-1)[0].item()
+    return number if not isinstance(number, float) or np.isfinite(number) else None
+
+
+def _object(record: Any, *properties: str) -> dict[str, Any]:
+    """Fields of a dataclass as a JSON object, nested dataclasses as objects, then some of its properties."""
+    document: dict[str, Any] = {}
+    for entry in fields(record):
+        value = getattr(record, entry.name)
+        document[entry.name] = _object(value) if is_dataclass(value) else _number(value)
+    return document | {name: _number(getattr(record, name)) for name in properties}
+
+
+def layout_document(plan: Plan) -> dict[str, Any]:
+    """The cut and the outer axes."""
+    cuts, layouts = plan.cuts, plan.layouts
+    axes = {name: int(getattr(cuts, name)[0]) for name in ("tp", "cp", "ep", "etp", "micro_batch")}
+    axes |= {name: int(getattr(layouts, name)[0]) for name in ("pp", "vpp", "dp", "global_batch")}
+    short = [f"{name}{axes[name]}" for name in ("tp", "cp", "ep", "pp", "vpp", "dp") if axes[name] > 1]
+    return axes | {
+        "recompute": RECOMPUTE[int(cuts.recompute[0])],
+        "sharding": SHARDING[int(layouts.sharding[0])],
+        "schedule": SCHEDULES[int(layouts.schedule[0])],
+        "placement": PLACEMENT,
+        "micro_batches": int(micro_batches(layouts, cuts)[0]),
+        "name": "-".join([*short, f"mb{axes['micro_batch']}"]),
+    }
+
+
+def step_document(plan: Plan) -> dict[str, Any]:
+    """Parts of the step, their sum, and what follows from them."""
+    result, time = plan.step, plan.step.time
+    total = float(time.total_s[0])
+    flop = shapes.flop_per_token(plan.question.model, plan.question.job.seq_len)
+    half_width = plan.question.machine.stack.step_error_fraction
+    devices = int(used_devices(plan.layouts, plan.cuts)[0])
+    return _object(time, "total_s") | {
+        "communication_fraction": float(time.communication_s[0]) / total,
+        "bubble_fraction": float(time.bubble_s[0]) / total,
+        "mfu": _number(result.mfu),
+        "mfu_causal": _number(result.mfu) * flop.model_causal / flop.model,
+        "hfu": _number(result.hfu),
+        "tokens_per_s": _number(result.tokens_per_s),
+        "tokens_per_s_per_device": _number(result.tokens_per_s) / devices,
+        "interval": {"low_s": total * (1 - half_width), "high_s": total * (1 + half_width), "confidence": 0.9},
+    }
+
+
+def memory_document(plan: Plan, *, by_stage: bool) -> dict[str, Any]:
+    """Memory of the heaviest device by part, and of every stage if asked."""
+    parts = {entry.name: getattr(plan.memory, entry.name)[0] for entry in fields(plan.memory)}
+    heaviest = plan.heaviest_stage
+    document: dict[str, Any] = {
+        "peak_bytes": plan.peak_bytes,
+        "usable_bytes": float(plan.usable_bytes),
+        "device_bytes": float(plan.question.machine.accelerator.memory_bytes),
+        "margin_bytes": float(plan.usable_bytes) - plan.peak_bytes,
+        "parts": {name: float(values[heaviest]) for name, values in parts.items()},
+        "heaviest_stage": heaviest,
+        "stages": len(plan.memory.total_bytes[0]),
+        "verdict": plan.verdict,
+    }
+    if by_stage:
+        totals = plan.memory.total_bytes[0]
+        document["by_stage"] = [
+            {"stage": s, "total_bytes": float(totals[s])} | {name: float(values[s]) for name, values in parts.items()}
+            for s in range(len(totals))
+        ]
+    return document
+
+
+def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
+    """One plan as plain JSON values."""
+    machine, outcome = plan.question.machine, plan.run
+    prices = plan.circumstances.prices
+    cost = _object(paid(outcome), "total_usd", "usd_per_million_tokens")
+    cost |= {
+        "basis": prices.basis,
+        "currency": prices.currency,
+        "price_date": prices.date,
+    }
+    return {
+        "hardware": machine.system.name,
+        "accelerator": machine.accelerator.name,
+        "fabric": machine.fabric.name,
+        "stack": machine.stack.name,
+        "precision": plan.question.job.precision,
+        "attention_kernel": machine.attention_kernel,
+        **_object(outcome.fleet, "devices"),
+        "layout": layout_document(plan),
+        "step": step_document(plan),
+        "memory": memory_document(plan, by_stage=by_stage),
+        "run": _object(outcome.progress),
+        "energy": _object(outcome.energy),
+        "carbon": _object(outcome.carbon, "total_kg_co2e"),
+        "cost": cost,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocking:
+    """A constraint that no candidate keeps."""
+
+    constraint: str
+    required: float
+    best: float | None
+    """Best value of all candidates, whatever they do to the other constraints."""
+    unit: str
+    nearest_feasible: float | None
+    """Value of this constraint alone with which there would be a plan; None if others stand in the way too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a question gives: a plan and what else was looked at, or why there is none."""
+
+    resolved: Resolved
+    objective: str
+    plan: Plan | None
+    alternatives: tuple[tuple[str, Plan], ...] = ()
+    """Other plans, each with what is different about it."""
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    considered: int = 0
+    """Legal layouts that were tested against memory."""
+    evaluated: int = 0
+    """Layouts that were carried to cost and energy."""
+    ties: int = 0
+    """Plans that the errors of the model cannot tell from the best."""
+    warnings: tuple[str, ...] = ()
+    blocking: tuple[Blocking, ...] = ()
+    by_stage: bool = False
+    """Whether the document has the memory of every stage."""
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a plan that keeps to everything."""
+        return self.plan is not None and not self.blocking
+
+    def document(self) -> dict[str, Any]:
+        """The answer as plain JSON values."""
+        return {
+            "schema": SCHEMA,
+            "version": clusterplan.__version__,
+            "inputs": inputs_document(self.resolved, self.objective),
+            "feasible": self.feasible,
+            "plan": None if self.plan is None else plan_document(self.plan, by_stage=self.by_stage),
+            "alternatives": [{"why": why, **plan_document(p)} for why, p in self.alternatives],
+            "rejected": dict(self.rejected),
+            "search": {"considered": self.considered, "evaluated": self.evaluated, "ties": self.ties},
+            "warnings": list(self.warnings),
+            "evidence": evidence(self.resolved, self.plan),
+            "blocking": [_object(b) for b in self.blocking],
+        }
+
+
+def inputs_document(resolved: Resolved, objective: str) -> dict[str, Any]:
+    """What the answer was asked, defaults filled in."""
+    scenario, job = resolved.scenario, resolved.job
+    return {
+        "model": scenario.model,
+        "hardware": [h.system.name for h in resolved.hardware],
+        "tokens": int(job.tokens),
+        "seq_len": job.seq_len,
+        "global_batch": job.global_batch,
+        "batch_fixed": job.batch_fixed,
+        "precision": job.precision,
+        "deadline_s": scenario.deadline_s,
+        "confidence": resolved.confidence,
+        "budget_usd": scenario.budget_usd,
+        "power_w": scenario.power_w,
+        "devices": list(resolved.devices),
+        "objective": objective,
+        "site": resolved.site.name,
+        "cooling": resolved.cooling.name,
+        "prices": resolved.prices.name,
+        "storage": resolved.storage.name,
+        "fabric": scenario.fabric,
+        "stack": scenario.stack,
+        "allow": list(scenario.allow),
+        "set": dict(scenario.sets),
+    }
+
+
+def evidence(resolved: Resolved, plan: Plan | None) -> list[dict[str, Any]]:
+    """Every figure of a profile that went into the plan, then every default that was taken."""
+    rows: list[dict[str, Any]] = []
+    if plan is not None:
+        for (profile, key), (figure, users) in sorted(plan.recorder.figures().items()):
+            rows.append(
+                {
+                    "what": f"{profile}: {key}",
+                    "value": float(figure),
+                    "unit": figure_unit(figure.origin.key),
+                    "kind": figure.origin.kind,
+                    "source": figure.origin.source,
+                    "used_in": sorted(users),
+                }
+            )
+    for one in resolved.assumed:
+        rows.append(
+            {
+                "what": f"input: {one.key}",
+                "value": one.value,
+                "unit": one.unit,
+                "kind": "assumed",
+                "source": one.why,
+                "used_in": ["inputs"],
+            }
+        )
+    return rows
+
+
+def figure_unit(key: str) -> str:
+    """Unit of a figure by its key in the profile, after conversion to SI."""
+    return unit_of(to_si(key.split(".")[0], 1.0)[0])

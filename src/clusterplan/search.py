@@ -1,0 +1,179 @@
+"""Questions and their answers: size a cluster, compare hardware."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import get_args
+
+from clusterplan import run, shapes, space
+from clusterplan.choose import alternatives, at_knee, best_choice, blocking
+from clusterplan.layer import Question, price_layers
+from clusterplan.plan import Answer, Demands, Plan
+from clusterplan.run import Circumstances
+from clusterplan.scan import Bench, Found, Progress, Tally, look, make_pairs
+from clusterplan.scenario import Resolved
+from clusterplan.space import Fixed
+from clusterplan.workload import Format
+
+
+def fixed_axes(resolved: Resolved) -> Fixed:
+    """Axes that the scenario sets."""
+    return Fixed(**{f.name: getattr(resolved.scenario, f.name) for f in fields(Fixed)})
+
+
+def demands_of(resolved: Resolved) -> Demands:
+    """What the scenario asks for."""
+    scenario = resolved.scenario
+    return Demands(
+        deadline_s=scenario.deadline_s,
+        confidence=resolved.confidence,
+        budget_usd=scenario.budget_usd,
+        power_w=resolved.site.power_w,
+        devices=resolved.devices,
+        borderline="borderline" in scenario.allow,
+    )
+
+
+def objective_of(resolved: Resolved) -> str:
+    """What is minimised unless the user says: cost under a deadline, time under a budget or on given devices."""
+    scenario = resolved.scenario
+    if scenario.objective is not None:
+        return scenario.objective
+    if scenario.deadline_s is not None:
+        return "cost"
+    if scenario.budget_usd is not None or scenario.devices is not None:
+        return "wall"
+    return "knee"
+
+
+def circumstances_of(resolved: Resolved, machine_index: int) -> Circumstances:
+    """What all layouts of one machine share."""
+    machine = resolved.hardware[machine_index]
+    counted = shapes.parameters(resolved.model)
+    return Circumstances(
+        machine=machine,
+        site=resolved.site,
+        cooling=resolved.cooling,
+        prices=resolved.prices,
+        storage=resolved.storage,
+        operations=resolved.operations,
+        tokens=resolved.job.tokens,
+        seq_len=resolved.job.seq_len,
+        parameters=counted.total + counted.mtp,
+        checkpoint_bytes_per_parameter=machine.stack.weight_bytes + machine.stack.optimizer_bytes,
+        deadline_s=resolved.scenario.deadline_s,
+    )
+
+
+def benches(resolved: Resolved, index: int, objective: str) -> Iterator[Bench]:
+    """Questions about one machine: each format that may be used, each used part of a scale-up domain."""
+    machine = resolved.hardware[index]
+    fixed = fixed_axes(resolved)
+    allow = resolved.scenario.allow
+    formats = [p for p in get_args(Format) if p in machine.formats and (p == resolved.job.precision or p in allow)]
+    for precision in formats:
+        for domain in (machine.system.scaleup_devices, *machine.system.used_devices_per_domain):
+            question = Question(
+                model=resolved.model,
+                job=dataclasses.replace(resolved.job, precision=precision),
+                machine=machine,
+                domain_devices=domain,
+            )
+            cuts, _ = space.all_cuts(question, fixed)
+            yield Bench(
+                question=question,
+                circumstances=circumstances_of(resolved, index),
+                demands=demands_of(resolved),
+                objective=objective,
+                cuts=cuts,
+                table=price_layers(question, cuts),
+                pairs=make_pairs(question, cuts, fixed),
+                shardings=tuple(space.shardings(question, fixed, allow)),
+                dp=fixed.dp,
+            )
+
+
+def search_machine(
+    resolved: Resolved, index: int, objective: str, progress: Progress | None
+) -> tuple[list[Found], Tally, list[str]]:
+    """All candidates of one machine, what happened to the others, and why the machine cannot be used if so."""
+    tally = Tally()
+    machine = resolved.hardware[index]
+    reasons = run.unsupported(circumstances_of(resolved, index))
+    if resolved.job.precision not in machine.formats:
+        known = ", ".join(machine.formats) or "none"
+        reasons.append(
+            f"{machine.system.name} with {machine.stack.name} has no {resolved.job.precision} (has: {known})"
+        )
+    if reasons:
+        return [], tally, reasons
+    founds = [look(bench, tally, progress) for bench in benches(resolved, index, objective)]
+    return founds, tally, []
+
+
+def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | None) -> Answer:
+    """The best plan on any of some machines."""
+    asked = objective_of(resolved)
+    objective = "cost" if asked == "knee" else asked
+    founds: list[Found] = []
+    tally = Tally()
+    reasons: list[str] = []
+    for index in indices:
+        more, counted, why = search_machine(resolved, index, objective, progress)
+        founds += more
+        tally.add(counted)
+        reasons += why
+    founds = [f for f in founds if f.candidates.layouts.size]
+    ranked = at_knee(founds) if asked == "knee" else founds
+    chosen, ties = best_choice(ranked)
+    base = Answer(
+        resolved=resolved,
+        objective=asked,
+        plan=None,
+        rejected={name: count for name, count in sorted(tally.rejected.items()) if count},
+        considered=tally.considered,
+        evaluated=tally.evaluated,
+    )
+    if chosen is None:
+        allowed = min((float(m.accelerator.memory_bytes) for m in (resolved.hardware[i] for i in indices)), default=0.0)
+        stops = blocking(founds, demands_of(resolved), tally, allowed) if len(reasons) < len(indices) else ()
+        return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons), blocking=stops)
+    plan = chosen.plan()
+    return dataclasses.replace(
+        base,
+        plan=plan,
+        ties=ties,
+        alternatives=tuple((why, other.plan()) for why, other in alternatives(ranked, chosen)[:4]),
+        warnings=(*resolved.warnings, *reasons, *warnings(resolved, plan)),
+    )
+
+
+def warnings(resolved: Resolved, plan: Plan) -> list[str]:
+    """What a reader of the plan should know before signing."""
+    found = []
+    machine, job = plan.question.machine, plan.question.job
+    mfu = float(plan.step.mfu[0])
+    best = machine.accelerator.best_published_mfu.get(job.precision)
+    if best is not None and mfu > best:
+        found.append(f"MFU {mfu:.1%} is above {best:.1%}, the best published for {machine.accelerator.name}")
+    if resolved.scenario.deadline_s is not None and resolved.confidence < 0.9:
+        sure = plan.run.progress.deadline_probability
+        assert sure is not None
+        found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence 0.9 plans for more")
+    if plan.verdict == "borderline":
+        found.append("memory is inside the safety margin; expect to tune the allocator")
+    if machine.accelerator.name and best is None:
+        found.append(f"no published MFU of {machine.accelerator.name} in {job.precision} to compare with")
+    return found
+
+
+def size(resolved: Resolved, progress: Progress | None = None) -> Answer:
+    """The best plan on any of the given hardware."""
+    return answer(resolved, tuple(range(len(resolved.hardware))), progress)
+
+
+def compare(resolved: Resolved, progress: Progress | None = None) -> tuple[Answer, ...]:
+    """The best plan on each of the given hardware, under the same constraints."""
+    return tuple(answer(resolved, (index,), progress) for index in range(len(resolved.hardware)))

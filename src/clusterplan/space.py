@@ -1,0 +1,210 @@
+"""Which layouts are looked at: the axes of the search, made into tables.
+
+Only legal rows are made. Ranges that are ours, not the software's, are named here and stated in the manual.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clusterplan import shapes
+from clusterplan.arrays import BoolArray, IntArray
+from clusterplan.layer import Question
+from clusterplan.layout import (
+    BATCH_TOLERANCE,
+    RECOMPUTE,
+    SCHEDULES,
+    SHARDING,
+    Cuts,
+    Layouts,
+    Limits,
+    broken_cut_rules,
+)
+
+MICRO_BATCHES = (1, 2, 4, 8)
+"""Sequences of a micro-batch that are tried."""
+
+FEWEST_TOKENS = 1024
+"""Context parallelism leaves each device at least so many tokens of a sequence."""
+
+MOST_CHUNKS = 16
+"""Most chunks of layers on one stage that are tried."""
+
+SIZE_RATIO = 1.08
+"""Neighbouring numbers of replicas differ by this at first; around the best ones every number is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """Axes that the user has set; None leaves them to the search."""
+
+    tp: int | None = None
+    pp: int | None = None
+    vpp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    etp: int | None = None
+    dp: int | None = None
+    micro_batch: int | None = None
+    recompute: str | None = None
+    sharding: str | None = None
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors, rising.
+
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def _axis(fixed: int | None, values: list[int]) -> list[int]:
+    return values if fixed is None else [fixed]
+
+
+def tensor_sizes(question: Question, limits: Limits) -> list[int]:
+    """Tensor-parallel sizes that fill or divide a scale-up domain, so that no group lies across its edge."""
+    domain = question.domain_devices
+    return [tp for tp in divisors(limits.heads) if tp <= limits.max_tp and (domain % tp == 0 or tp % domain == 0)]
+
+
+def all_cuts(question: Question, fixed: Fixed) -> tuple[Cuts, int]:
+    """Legal cuts, and how many were made."""
+    model, stack = question.model, question.machine.stack
+    limits = shapes.limits(model, question.job, stack)
+    most_cp = max(1, limits.seq_len // FEWEST_TOKENS)
+    modes = stack.recompute if fixed.recompute is None else (fixed.recompute,)
+    rows = itertools.product(
+        _axis(fixed.tp, tensor_sizes(question, limits)),
+        _axis(fixed.cp, [c for c in (1, 2, 4, 8, 16, 32, 64) if c <= min(limits.max_cp, most_cp)]),
+        _axis(fixed.ep, [e for e in divisors(max(limits.experts, 1)) if e <= limits.max_ep]),
+        [False, True] if model.is_moe and fixed.etp is None else [False],
+        _axis(fixed.micro_batch, list(MICRO_BATCHES)),
+        [RECOMPUTE.index(mode) for mode in modes],
+    )
+    table = np.array(
+        [
+            (tp, cp, ep, fixed.etp or (1 if model.is_moe and not cut_experts else tp), micro_batch, mode)
+            for tp, cp, ep, cut_experts, micro_batch, mode in rows
+            if not (cut_experts and tp == 1)
+        ],
+        dtype=np.int64,
+    )
+    cuts = Cuts(**dict(zip(("tp", "cp", "ep", "etp", "micro_batch", "recompute"), table.T, strict=True)))
+    legal = ~np.any(list(broken_cut_rules(cuts, limits).values()), axis=0)
+    return cuts.take(np.flatnonzero(legal)), cuts.size
+
+
+def pipelines(question: Question, fixed: Fixed, *, schedules: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Pairs of pp and vpp.
+
+    A pipeline that is longer without giving any stage fewer layers only adds waiting, so of those with equal largest
+    stages the shortest are taken: for all layers, and for layers short of one or two that the ends do without.
+    """
+    limits = shapes.limits(question.model, question.job, question.machine.stack)
+    layers, can_pipe = limits.layers, any(s != "none" for s in schedules)
+    lengths = {1}
+    if can_pipe:
+        for spared in (0, 1, 2) if limits.uneven_pipeline else (0,):
+            lengths |= {-(-(layers + spared) // size) for size in range(1, layers + 1)}
+        lengths |= {2**i for i in range(10)}
+    lengths = {pp for pp in lengths if pp <= min(limits.max_pp, layers + 2)}
+    pairs = []
+    for pp in _axis(fixed.pp, sorted(lengths)):
+        chunks = {1}
+        if pp > 1 and "interleaved" in schedules:
+            most = -(-(layers + 2) // pp)
+            chunks |= {max(1, -(-layers // (pp * size))) for size in range(1, most + 1)}
+            if limits.uneven_pipeline and (layers + 2) % pp == 0:
+                chunks |= {most // size for size in divisors(most)}
+        for vpp in _axis(fixed.vpp, sorted(v for v in chunks if v <= MOST_CHUNKS)):
+            even = layers % (pp * vpp) == 0
+            if (even or limits.uneven_pipeline) and (pp == 1 or pp * vpp <= layers + 2) and not (pp == 1 and vpp > 1):
+                pairs.append((pp, vpp))
+    return pairs
+
+
+def replica_counts(lowest: int, highest: int) -> IntArray:
+    """Numbers of replicas on a ladder of ratio :data:`SIZE_RATIO`, ends included."""
+    if highest < lowest:
+        return np.zeros(0, dtype=np.int64)
+    steps = int(np.ceil(np.log(highest / lowest) / np.log(SIZE_RATIO))) if highest > lowest else 0
+    ladder = np.unique(np.round(lowest * (highest / lowest) ** (np.arange(steps + 1) / max(steps, 1)))).astype(np.int64)
+    return ladder
+
+
+def nearest_batch(
+    question: Question, dp: IntArray, micro_batch: IntArray, group: IntArray
+) -> tuple[IntArray, BoolArray]:
+    """Global batch nearest to the target that the layout can make, and whether it is near enough.
+
+    Parameters
+    ----------
+    dp, micro_batch : ndarray
+        Replicas and micro-batch, shape ``(layout,)``.
+    group : ndarray
+        Micro-batches come in multiples of this: pp where stages interleave, else 1.
+    """
+    target = question.job.global_batch
+    unit = dp * micro_batch * group
+    batch = np.maximum(np.round(target / unit), 1).astype(np.int64) * unit
+    tolerance = 0.0 if question.job.batch_fixed else BATCH_TOLERANCE
+    return batch, np.abs(batch - target) <= tolerance * target + 1e-9
+
+
+def bought_devices(question: Question, used: IntArray) -> IntArray:
+    """Devices of the purchase units that hold ``used`` devices; those outside the used part of a domain stand idle."""
+    system = question.machine.system
+    usable = system.devices // system.scaleup_devices * question.domain_devices or system.devices
+    return -(-used // usable) * system.devices
+
+
+def expand(
+    question: Question,
+    cuts: Cuts,
+    pair_cut: IntArray,
+    pair_pp: IntArray,
+    pair_vpp: IntArray,
+    dp: IntArray,
+    pair: IntArray,
+    sharding: IntArray,
+) -> tuple[Layouts, BoolArray]:
+    """Layouts of pairs of a cut and a pipeline with numbers of replicas; and which of them have a legal batch."""
+    cut = pair_cut[pair]
+    pp, vpp = pair_pp[pair], pair_vpp[pair]
+    batch, near = nearest_batch(question, dp, cuts.micro_batch[cut], np.where(vpp > 1, pp, 1))
+    used = cuts.tp[cut] * cuts.cp[cut] * pp * dp
+    schedule = np.where(
+        pp == 1, SCHEDULES.index("none"), np.where(vpp > 1, SCHEDULES.index("interleaved"), SCHEDULES.index("1f1b"))
+    )
+    layouts = Layouts(
+        cut=cut,
+        pp=pp,
+        vpp=vpp,
+        dp=dp,
+        sharding=sharding,
+        schedule=schedule,
+        global_batch=batch,
+        bought_devices=bought_devices(question, used),
+    )
+    return layouts, near
+
+
+def shardings(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[int]:
+    """Indices of the shardings that are tried."""
+    stack = question.machine.stack
+    if fixed.sharding is not None:
+        return [SHARDING.index(fixed.sharding)]
+    names = [s for s in stack.sharding if s in stack.default_sharding or s in allow]
+    return [SHARDING.index(s) for s in names if s in SHARDING]
+
+
+def domains(question_devices: tuple[int, ...], all_devices: int) -> Iterator[int]:
+    """Numbers of devices of a scale-up domain that layouts may use: all of them, then the declared smaller ones."""
+    yield all_devices
+    yield from question_devices
