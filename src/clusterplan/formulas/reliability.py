@@ -325,7 +325,11 @@ def stored_bytes(
 
 @formula
 def store_share_fraction(
-    stored_bytes: ArrayLike, capacity_bytes: ArrayLike, write_s: ArrayLike, period_s: ArrayLike
+    stored_bytes: ArrayLike,
+    capacity_bytes: ArrayLike,
+    checkpoint_bytes: ArrayLike,
+    store_bytes_per_s: ArrayLike,
+    period_s: ArrayLike,
 ) -> FloatArray:
     r"""Share of a storage system that others cannot use because of this run.
 
@@ -335,30 +339,34 @@ def store_share_fraction(
         Space that the run takes (:func:`stored_bytes`). [bytes]
     capacity_bytes : array_like
         Usable capacity of the system. [bytes]
-    write_s : array_like
-        Time in which one checkpoint has the bandwidth (:func:`write_s`), shape ``(layout,)``. [s]
+    checkpoint_bytes : array_like
+        Size of one full checkpoint. [bytes]
+    store_bytes_per_s : array_like
+        Write bandwidth of the system. [bytes/s]
     period_s : array_like
         From one checkpoint to the next, shape ``(layout,)``. [s]
 
     Returns
     -------
     ndarray
-        The larger of its share of the space and its share of the time, at most 1, shape ``(layout,)``.
+        The larger of its share of the space and its mean share of the bandwidth, at most 1, shape ``(layout,)``.
 
     Notes
     -----
-    For a system that several runs share and pay for. One that a run has for itself is idle for the rest of the time,
-    and that run pays for all of it.
+    For a system that several runs share and pay for. One that a run has for itself rests for most of the time, and that
+    run pays for all of it.
 
     Examples
     --------
-    One per cent of the space, three seconds in each hundred:
+    One per cent of the space; 6 TB at 2 TB/s in each hundred seconds:
 
-    >>> float(store_share_fraction(1e15, 100e15, 3, 100))
+    >>> float(store_share_fraction(1e15, 100e15, 6e12, 2e12, 100))
     0.03
     """
-    stored, capacity, write, period = _floats(stored_bytes, capacity_bytes, write_s, period_s)
-    return np.minimum(np.maximum(stored / capacity, write / period), 1)
+    stored, capacity, size, store, period = _floats(
+        stored_bytes, capacity_bytes, checkpoint_bytes, store_bytes_per_s, period_s
+    )
+    return np.minimum(np.maximum(stored / capacity, size / (store * period)), 1)
 
 
 # What a restart takes -------------------------------------------------------------------------------------------------
@@ -1523,7 +1531,11 @@ def spare_nodes(
     4
     """
     nodes, repair, mtbf, shortage = _floats(nodes, repair_s, node_mtbf_s, shortage_probability)
-    in_repair, shortage = np.broadcast_arrays(nodes * repair / mtbf, shortage)
+    # Layouts share a few cluster sizes, so each pair of load and probability is looked up once; both fit in one complex
+    # number.
+    pairs = np.asarray(nodes * repair / mtbf + 1j * shortage)
+    distinct, row = np.unique(pairs.ravel(), return_inverse=True)
+    in_repair, shortage = distinct.real, distinct.imag
     tail = -np.log(shortage)
     enough: FloatArray = np.ceil(in_repair + tail / 3 + np.sqrt(tail**2 / 9 + 2 * in_repair * tail))
     short = np.full_like(enough, -1.0)  # P(X > -1) is 1
@@ -1533,7 +1545,7 @@ def spare_nodes(
         holds = pdtrc(middle, in_repair) <= shortage
         # At the end short + 1 = enough; middle is then short itself, and stays.
         short, enough = np.where(holds, short, middle), np.where(holds, middle, enough)
-    return enough.astype(np.int64)
+    return enough[row].reshape(pairs.shape).astype(np.int64)
 
 
 @formula

@@ -1,0 +1,765 @@
+"""The whole job of each layout: steps, lost time, spares, energy, water, carbon and money. Composition only.
+
+A run is put together in the order in which its parts need each other: how long (:class:`Progress`), on how much
+(:class:`Fleet`), what that draws (:class:`Energy`), and what follows from it (:class:`Carbon`, :class:`Cost`). Fields
+have shape ``(layout,)``, or none where all layouts share the value. Each is what one formula returned, so that a
+recorder finds its maker; totals are properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from clusterplan.arrays import FloatArray, IntArray
+from clusterplan.errors import ProfileError
+from clusterplan.formulas import carbon, cost, facility, power, reliability
+from clusterplan.hardware import Machine, Storage
+from clusterplan.site import AirLoop, Cooling, LiquidLoop, Operations, Prices, Site
+
+BARRIER_S = 0.5
+"""Assumed: all ranks agree on the step and prepare the copy. Stalls of 0.3 to 0.6 s were measured on 1,500 to 9,000
+devices (ByteCheckpoint, arXiv:2407.20143), of which the copy takes a small part. [s]"""
+FILES_S = 2.0
+"""Assumed: opening, metadata and commit of the files of one checkpoint. [s]"""
+READS = 1
+"""Assumed: a checkpoint is read once and passed on inside the cluster."""
+CHECKPOINTS_KEPT = 20
+"""Assumed: checkpoints that are kept at the same time, to go back to and to compare."""
+TOKEN_BYTES = 4
+"""Token numbers in 32 bits. [byte]"""
+FULL_CLOCK = 1.0
+"""No power cap."""
+CONTRACTED = 1.0
+"""Assumed: a site's contract covers all of its electricity."""
+BUILDING_RESIDUAL = 0.0
+"""Assumed: nothing is left of the price of a building at the end of its life."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What all layouts of a machine share."""
+
+    machine: Machine
+    site: Site
+    cooling: Cooling
+    prices: Prices
+    storage: Storage
+    operations: Operations
+    tokens: float
+    """Tokens that the run sees."""
+    seq_len: int
+    """Tokens of one sequence."""
+    parameters: float
+    """All parameters of the model, multi-token prediction included."""
+    checkpoint_bytes_per_parameter: float
+    """What is saved of each: the weight and the optimizer's states. [byte]"""
+    deadline_s: float | None = None
+    """Time allowed from the start of training; None if there is no limit. [s]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One step of each layout and the devices that it has; every field has shape ``(layout,)``.
+
+    The four parts add up to the step.
+    """
+
+    step_s: FloatArray
+    """Length of one step. [s]"""
+    matrix_s: FloatArray
+    """Matrix products. [s]"""
+    memory_s: FloatArray
+    """Work that memory bounds. [s]"""
+    communication_s: FloatArray
+    """Exposed communication. [s]"""
+    waiting_s: FloatArray
+    """Bubbles and waiting for others. [s]"""
+    used_devices: IntArray
+    """Devices at work."""
+    bought_devices: IntArray
+    """Devices that are there in any case, at least ``used_devices``; what is not at work serves as spares first."""
+    global_batch: IntArray
+    """Sequences of one step."""
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """What is bought or rented. Used, spare and idle devices add up to all.
+
+    Spares are nodes. Devices that are bought and not at work serve as spares first; purchase units are added for the
+    others, and what is left of the last one is idle.
+    """
+
+    used_devices: IntArray
+    """Devices at work."""
+    spare_devices: IntArray
+    """Devices of the spare nodes."""
+    idle_devices: IntArray
+    """Devices that are there and neither used nor spare."""
+    used_nodes: IntArray
+    """Nodes at work."""
+    spare_nodes: IntArray
+    """Nodes that stand by for those in repair."""
+    nodes: IntArray
+    """All nodes."""
+    units: IntArray
+    """Purchase units."""
+    racks: FloatArray
+    """Racks that all units fill."""
+
+    @property
+    def devices(self) -> IntArray:
+        """All devices: used, spare and idle."""
+        return self.used_devices + self.spare_devices + self.idle_devices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How long the run takes. Goodput and the four losses add up to 1."""
+
+    steps: IntArray
+    """Optimizer steps."""
+    ideal_s: FloatArray
+    """All steps one after another. [s]"""
+    mtbf_s: FloatArray
+    """Mean time between failures of the nodes at work; infinite if nothing fails. [s]"""
+    checkpoint_bytes: FloatArray
+    """Size of one checkpoint. [byte]"""
+    checkpoint_stall_s: FloatArray
+    """Time training stands still for one checkpoint. [s]"""
+    checkpoint_persist_s: FloatArray
+    """From the end of the stall until the checkpoint can be relied on; 0 for blocking ones. [s]"""
+    checkpoint_interval_s: FloatArray
+    """Training between checkpoints, a whole number of steps. [s]"""
+    down_s: FloatArray
+    """From a failure to the start of the processes. [s]"""
+    restore_s: FloatArray
+    """From there to the first useful step. [s]"""
+    up_fraction: FloatArray
+    """Share of the wall time at work: neither down nor restoring."""
+    training_fraction: FloatArray
+    """Share of the time at work in which steps run."""
+    restart_loss_fraction: FloatArray
+    """Share of the wall time that is lost to restarts."""
+    rework_loss_fraction: FloatArray
+    """Share lost to work that failures undo."""
+    stall_loss_fraction: FloatArray
+    """Share lost to checkpoints."""
+    repeat_loss_fraction: FloatArray
+    """Share lost to steps repeated for reasons of training."""
+    goodput_fraction: FloatArray
+    """Ideal over expected length."""
+    wall_s: FloatArray
+    """Expected length of the run. [s]"""
+    expected_interruptions: FloatArray
+    """Failures that stop the job."""
+    standard_deviation_s: FloatArray
+    """Spread of the length, from failures and from what is not known of the step. [s]"""
+    deadline_probability: FloatArray | None
+    """Probability that the run ends by the deadline; None without one."""
+
+    def finish_s(self, probability: float) -> FloatArray:
+        """Time by which the run ends with a given probability. [s]"""
+        return reliability.finish_quantile_s(probability, self.wall_s, self.standard_deviation_s)
+
+    @property
+    def p50_s(self) -> FloatArray:
+        """Even odds that the run has ended. [s]"""
+        return self.finish_s(0.50)
+
+    @property
+    def p90_s(self) -> FloatArray:
+        """Nine in ten that the run has ended. [s]"""
+        return self.finish_s(0.90)
+
+    @property
+    def p99_s(self) -> FloatArray:
+        """99 in a hundred that the run has ended. [s]"""
+        return self.finish_s(0.99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItPower:
+    """Mean power of the equipment over the run, by part."""
+
+    accelerators_w: FloatArray
+    """Devices at work, restarts and stalls included. [W]"""
+    host_w: FloatArray
+    """Their processors, memory and drives. [W]"""
+    scaleup_w: FloatArray
+    """Their scale-up switches. [W]"""
+    interfaces_w: FloatArray
+    """Their network interfaces. [W]"""
+    fans_and_supplies_w: FloatArray
+    """Fans and power supplies of their nodes. [W]"""
+    network_w: FloatArray
+    """Switches and optics of the whole network. [W]"""
+    storage_w: FloatArray
+    """The run's share of the storage. [W]"""
+    idle_and_spare_w: FloatArray
+    """Nodes and devices that are not at work, everything in them. [W]"""
+
+    @property
+    def total_w(self) -> FloatArray:
+        """All equipment. [W]"""
+        return _sum(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """Electricity and water of the run."""
+
+    it: ItPower
+    """Mean power of the equipment by part."""
+    pue: FloatArray
+    """Power usage effectiveness, mean of the year."""
+    peak_pue: FloatArray
+    """The same in the hottest bin of weather."""
+    mean_facility_w: FloatArray
+    """Mean power at the meter. [W]"""
+    peak_it_w: FloatArray
+    """Power for which the building is made. [W]"""
+    peak_facility_w: FloatArray
+    """Highest power at the meter. [W]"""
+    it_kwh: FloatArray
+    """Energy of the equipment. [kWh]"""
+    facility_kwh: FloatArray
+    """Energy at the meter. [kWh]"""
+    water_l_per_kwh: FloatArray
+    """Water usage effectiveness: water of the site over energy of the equipment. [L/kWh]"""
+    water_m3: FloatArray
+    """Water of the site. [m3]"""
+    grid_water_m3: FloatArray | None
+    """Water of the power plants; None where nobody publishes it. [m3]"""
+
+    @property
+    def mean_it_w(self) -> FloatArray:
+        """Mean power of the equipment. [W]"""
+        return self.it.total_w
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carbon:
+    """Greenhouse gas of the run. Making of network and storage is not in it: no figures are published."""
+
+    operational_kg_co2e: FloatArray
+    """Electricity by the mean of its grid (location-based). [kg CO2e]"""
+    market_based_kg_co2e: FloatArray | None
+    """Electricity by its contract, another view of the same; None without a contract. [kg CO2e]"""
+    accelerators_kg_co2e: FloatArray
+    """The run's share of making the devices. [kg CO2e]"""
+    hosts_kg_co2e: FloatArray
+    """The run's share of making the systems around them. [kg CO2e]"""
+    building_kg_co2e: FloatArray
+    """The run's share of making the building. [kg CO2e]"""
+
+    @property
+    def embodied_kg_co2e(self) -> FloatArray:
+        """The run's share of making everything. [kg CO2e]"""
+        return self.accelerators_kg_co2e + self.hosts_kg_co2e + self.building_kg_co2e
+
+    @property
+    def total_kg_co2e(self) -> FloatArray:
+        """Operation, location-based, and making. [kg CO2e]"""
+        return self.operational_kg_co2e + self.embodied_kg_co2e
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What the run costs; parts are None that the basis does not have, the others add up."""
+
+    rent_usd: FloatArray | None = None
+    """Devices by the hour, idle and spare ones too. [USD]"""
+    machines_usd: FloatArray | None = None
+    """The run's share of the systems. [USD]"""
+    network_usd: FloatArray | None = None
+    """The run's share of switches, optics and cables. [USD]"""
+    storage_usd: FloatArray | None = None
+    """The run's share of the storage, which no rent of devices includes. [USD]"""
+    facility_usd: FloatArray | None = None
+    """The run's share of the building. [USD]"""
+    support_usd: FloatArray | None = None
+    """Support and repair of systems, network and storage. [USD]"""
+    upkeep_usd: FloatArray | None = None
+    """Support and repair of the building. [USD]"""
+    energy_usd: FloatArray | None = None
+    """Electricity. [USD]"""
+    demand_usd: FloatArray | None = None
+    """Charge for the highest draw. [USD]"""
+    water_usd: FloatArray | None = None
+    """Water of the site. [USD]"""
+    staff_usd: FloatArray | None = None
+    """People who run the cluster. [USD]"""
+    carbon_usd: FloatArray | None = None
+    """Price of the operational emissions, location-based. [USD]"""
+
+    @property
+    def total_usd(self) -> FloatArray:
+        """All parts. [USD]"""
+        return _sum(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The whole job of each layout."""
+
+    fleet: Fleet
+    progress: Progress
+    energy: Energy
+    carbon: Carbon
+    cost: Cost
+    usd_per_million_tokens: FloatArray
+    """Cost over the tokens that the run sees. [USD]"""
+
+
+def _sum(parts: Any) -> FloatArray:
+    """Sum of the fields that are not None."""
+    values = [getattr(parts, part.name) for part in fields(parts)]
+    total: FloatArray = sum(value for value in values if value is not None)
+    return total
+
+
+# What cannot be -------------------------------------------------------------------------------------------------------
+
+
+def unsupported(circumstances: Circumstances) -> list[str]:
+    """Reasons why no layout can run in these circumstances; empty if there are none."""
+    machine, cooling, prices = circumstances.machine, circumstances.cooling, circumstances.prices
+    system, storage = machine.system, circumstances.storage
+    operations = circumstances.operations
+    reasons = []
+    if (system.cooling == "liquid" or system.liquid_fraction > 0) and cooling.liquid is None:
+        reasons.append(f"{system.name} needs liquid cooling, which {cooling.name} does not have")
+    rack_w = system.rated_w / system.racks
+    if rack_w > cooling.rack_limit_w:
+        reasons.append(
+            f"a rack of {system.name} gives {rack_w / 1e3:.0f} kW, more than the {cooling.rack_limit_w / 1e3:.0f} kW "
+            f"of {cooling.name}"
+        )
+    if system.name not in _listed_usd(prices):
+        reasons.append(_no_price(prices, system.name))
+    if _stored_bytes(circumstances) > storage.capacity_bytes:
+        reasons.append(
+            f"{CHECKPOINTS_KEPT} checkpoints and the data take {float(_stored_bytes(circumstances)) / 1e15:.3g} PB, "
+            f"more than the {storage.capacity_bytes / 1e15:.3g} PB of {storage.name}"
+        )
+    if operations.spare_shortage_fraction <= 0:
+        reasons.append("no number of spares is enough where spare_shortage_fraction is 0")
+    if operations.repeated_fraction >= 1:
+        reasons.append("no run ends that repeats every step: repeated_fraction is 1")
+    return reasons
+
+
+def _listed_usd(prices: Prices) -> Mapping[str, float]:
+    """Rents of a device for an hour or prices of a unit by system, as the basis has it. [USD]"""
+    return prices.rent_usd_per_device_h if prices.basis == "rent" else prices.system_usd
+
+
+def _no_price(prices: Prices, system: str) -> str:
+    return f"price list {prices.name} has no {'rent' if prices.basis == 'rent' else 'price'} of {system}"
+
+
+# Composition ----------------------------------------------------------------------------------------------------------
+
+
+def evaluate(circumstances: Circumstances, work: Work) -> Run:
+    """The whole job of each layout, from its step.
+
+    Parameters
+    ----------
+    circumstances : Circumstances
+        What the layouts share; :func:`unsupported` says whether they can run in it.
+    work : Work
+        One row a layout.
+
+    Returns
+    -------
+    Run
+        Expected values. The first start of the job is not in them, the last checkpoint's way to storage neither.
+
+    Raises
+    ------
+    ProfileError
+        If the price list lacks the system.
+    """
+    prices, system = circumstances.prices, circumstances.machine.system
+    if system.name not in _listed_usd(prices):
+        raise ProfileError(_no_price(prices, system.name), nearest=tuple(sorted(_listed_usd(prices))))
+    fleet = _fleet(circumstances, work)
+    progress, share = _progress(circumstances, work, fleet)
+    energy = _energy(circumstances, work, fleet, progress, share)
+    emissions = _carbon(circumstances, fleet, progress, energy)
+    paid = _cost(circumstances, fleet, progress, energy, emissions, share)
+    return Run(
+        fleet=fleet,
+        progress=progress,
+        energy=energy,
+        carbon=emissions,
+        cost=paid,
+        usd_per_million_tokens=cost.usd_per_million_tokens(paid.total_usd, circumstances.tokens),
+    )
+
+
+def _fleet(circumstances: Circumstances, work: Work) -> Fleet:
+    """Nodes, spares and purchase units."""
+    machine, operations = circumstances.machine, circumstances.operations
+    system = machine.system
+    nodes = reliability.nodes(work.used_devices, system.node_devices)
+    node_mtbf = reliability.job_mtbf_s(
+        system.node_devices, machine.accelerator.failures_per_device_s, 1, system.failures_per_node_s
+    )
+    spares = reliability.spare_nodes(nodes, operations.repair_s, node_mtbf, operations.spare_shortage_fraction)
+    units = reliability.purchase_units(
+        work.used_devices, work.bought_devices, spares, system.node_devices, system.devices
+    )
+    spare_devices = reliability.spare_devices(spares, system.node_devices)
+    idle_devices = reliability.idle_devices(units, system.devices, work.used_devices, spare_devices)
+    return Fleet(
+        used_devices=work.used_devices,
+        spare_devices=spare_devices,
+        idle_devices=idle_devices,
+        used_nodes=nodes,
+        spare_nodes=spares,
+        nodes=reliability.nodes(work.used_devices + spare_devices + idle_devices, system.node_devices),
+        units=units,
+        racks=reliability.racks(units, system.racks),
+    )
+
+
+def _stored_bytes(circumstances: Circumstances) -> FloatArray:
+    """Space that the run takes in storage. [byte]"""
+    size = reliability.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
+    return reliability.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, TOKEN_BYTES)
+
+
+def _progress(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[Progress, FloatArray]:
+    """How long the run takes, and its share of the storage."""
+    machine, operations, storage = circumstances.machine, circumstances.operations, circumstances.storage
+    system, stack = machine.system, machine.stack
+    devices, nodes = fleet.used_devices, fleet.used_nodes
+
+    steps = reliability.steps(circumstances.tokens, work.global_batch, circumstances.seq_len)
+    ideal = reliability.ideal_s(steps, work.step_s)
+    training = reliability.training_s(ideal, operations.repeated_fraction)
+    mtbf = reliability.job_mtbf_s(devices, machine.accelerator.failures_per_device_s, nodes, system.failures_per_node_s)
+
+    size = reliability.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
+    write = reliability.write_s(size, storage.write_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S)
+    if operations.asynchronous_checkpoint:
+        stall = reliability.snapshot_s(size, devices, system.host_link_bytes_per_s, BARRIER_S)
+        persist = write
+    else:
+        stall, persist = write, np.zeros_like(write)
+    interval = reliability.whole_steps_interval_s(
+        reliability.checkpoint_interval_s(stall, mtbf),
+        work.step_s,
+        persist,
+        operations.longest_checkpoint_interval_s,
+    )
+    load = reliability.load_s(size, READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S)
+    init = reliability.communicator_init_s(devices, operations.communicator_s, operations.communicator_s_per_device)
+    restore = reliability.restore_s(init, load, operations.warmup_s)
+    down = reliability.down_s(operations.detect_s, operations.diagnose_s, operations.replace_s, operations.launch_s)
+
+    # What of the wall time is at work, of that is kept, of that is training, of that is not repeated.
+    period = interval + stall
+    up = reliability.up_fraction(restore, down, mtbf)
+    kept = reliability.kept_fraction(period, mtbf, persist)
+    stepping = reliability.training_fraction(interval, stall)
+    useful = reliability.asynchronous_useful_fraction(interval, stall, persist, restore, down, mtbf)
+    wall = reliability.expected_wall_s(training, useful)
+
+    # An asynchronous run has the law of a blocking one that restores for longer: see the formula of its useful share.
+    spread = reliability.wall_standard_deviation_s(training, interval, stall, restore + persist, down, mtbf)
+    spread = reliability.finish_standard_deviation_s(
+        wall, spread, reliability.standard_error_fraction(stack.step_error_fraction)
+    )
+    deadline = circumstances.deadline_s
+    progress = Progress(
+        steps=steps,
+        ideal_s=ideal,
+        mtbf_s=mtbf,
+        checkpoint_bytes=size,
+        checkpoint_stall_s=stall,
+        checkpoint_persist_s=persist,
+        checkpoint_interval_s=interval,
+        down_s=down,
+        restore_s=restore,
+        up_fraction=up,
+        training_fraction=stepping,
+        restart_loss_fraction=reliability.lost_fraction(1, up),
+        rework_loss_fraction=reliability.lost_fraction(up, kept),
+        stall_loss_fraction=reliability.lost_fraction(up * kept, stepping),
+        repeat_loss_fraction=reliability.lost_fraction(useful, 1 - operations.repeated_fraction),
+        goodput_fraction=reliability.goodput_fraction(ideal, wall),
+        wall_s=wall,
+        expected_interruptions=reliability.expected_interruptions(wall, mtbf, down),
+        standard_deviation_s=spread,
+        deadline_probability=None if deadline is None else reliability.deadline_probability(deadline, wall, spread),
+    )
+    stored = reliability.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, TOKEN_BYTES)
+    return progress, reliability.store_share_fraction(
+        stored, storage.capacity_bytes, size, storage.write_bytes_per_s, period
+    )
+
+
+def _energy(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> Energy:
+    """Electricity and water."""
+    system, site, operations = circumstances.machine.system, circumstances.site, circumstances.operations
+    it = _it_power(circumstances, work, fleet, progress, share)
+    mean_it = it.total_w
+    nodes_peak = power.nameplate_w(system.rated_w, fleet.units, operations.provision_fraction)
+    peak_it = power.peak_w(nodes_peak + it.network_w + it.storage_w, mean_it)
+    pue, peak_pue, water = _facility(circumstances)
+    mean_facility = facility.facility_w(mean_it, pue)
+    it_j, facility_j = power.energy_j(mean_it, progress.wall_s), power.energy_j(mean_facility, progress.wall_s)
+    grid_water = site.grid_water_l_per_kwh
+    return Energy(
+        it=it,
+        pue=pue,
+        peak_pue=peak_pue,
+        mean_facility_w=mean_facility,
+        peak_it_w=peak_it,
+        peak_facility_w=facility.facility_w(peak_it, peak_pue),
+        it_kwh=power.energy_kwh(it_j),
+        facility_kwh=power.energy_kwh(facility_j),
+        water_l_per_kwh=water,
+        water_m3=carbon.site_water_m3(it_j, water),
+        grid_water_m3=None if grid_water is None else carbon.grid_water_m3(facility_j, grid_water),
+    )
+
+
+def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> ItPower:
+    """Mean power of the equipment by part."""
+    system, fabric, storage = circumstances.machine.system, circumstances.machine.fabric, circumstances.storage
+
+    used_units = fleet.used_devices / system.devices
+    accelerators = power.together_w(fleet.used_devices, _device_w(circumstances, work, progress))
+    host = power.together_w(used_units, system.host_w)
+    scaleup = power.together_w(used_units, system.scaleup_w)
+    interfaces = power.together_w(used_units * system.nics, system.nic_w)
+    electronics = accelerators + host + scaleup + interfaces
+
+    idle_unit = power.node_w(
+        circumstances.machine.accelerator.idle_w,
+        system.devices,
+        system.host_w,
+        system.nics,
+        system.nic_w,
+        system.scaleup_w,
+        system.fan_fraction,
+        system.psu_efficiency,
+    )
+
+    # A level of the network is there if the devices do not fit into one block of the level inside it.
+    inside = np.array([0, *(tier.span_devices for tier in fabric.tiers[:-1])])
+    reaching = [1 / tier.oversubscription for tier in fabric.tiers]
+    uplinks = power.uplinks_per_endpoint(np.array(reaching), (fleet.devices[:, None] > inside).astype(float))
+    endpoints = power.endpoints_per_device(system.scaleout_bytes_per_s, fabric.port_bytes_per_s)
+    # Links of a torus or mesh are copper within their first level; those to a switch are taken as optical.
+    is_optical = fabric.tiers[0].topology == "switch"
+    network = power.fabric_w(
+        fleet.devices,
+        endpoints * power.fat_tree_ports(uplinks),
+        fabric.switch_w_per_port,
+        endpoints * power.fat_tree_optics(uplinks, is_optical),
+        fabric.optic_w,
+    )
+    store = power.storage_w(
+        storage.capacity_bytes,
+        storage.w_per_byte,
+        max(storage.read_bytes_per_s, storage.write_bytes_per_s),
+        storage.w_per_bytes_per_s,
+    )
+    return ItPower(
+        accelerators_w=accelerators,
+        host_w=host,
+        scaleup_w=scaleup,
+        interfaces_w=interfaces,
+        fans_and_supplies_w=power.overhead_w(electronics, system.fan_fraction, system.psu_efficiency),
+        network_w=network,
+        storage_w=power.together_w(share, store),
+        idle_and_spare_w=power.together_w(fleet.units - used_units, idle_unit),
+    )
+
+
+def _device_w(circumstances: Circumstances, work: Work, progress: Progress) -> FloatArray:
+    """Mean power of one device at work over the whole run, shape ``(layout,)``. [W]"""
+    device, operations = circumstances.machine.accelerator, circumstances.operations
+    activities = (
+        operations.matrix_activity_fraction,
+        operations.memory_activity_fraction,
+        operations.communication_activity_fraction,
+        operations.waiting_activity_fraction,
+    )
+    # One call a phase, so that a recorder sees where each activity comes from.
+    phases = np.array(
+        [
+            power.accelerator_w(device.idle_w, device.tdp_w, activity, FULL_CLOCK, device.clock_exponent)
+            for activity in activities
+        ]
+    )
+    times = np.stack([work.matrix_s, work.memory_s, work.communication_s, work.waiting_s], axis=-1)
+    step = power.phase_mean_w(times / work.step_s[:, None], phases)
+    # Devices wait while a checkpoint stalls the steps and while the job restarts.
+    stepping = progress.up_fraction * progress.training_fraction
+    states = np.stack([stepping, 1 - stepping], axis=-1)
+    return power.phase_mean_w(states, np.stack([step, np.broadcast_to(phases[-1], step.shape)], axis=-1))
+
+
+def _facility(circumstances: Circumstances) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """PUE of the year and of its hottest bin, and water of the site per kWh of equipment energy, no shape."""
+    site, cooling, system = circumstances.site, circumstances.cooling, circumstances.machine.system
+    climate = (site.mean_c, site.seasonal_amplitude_c, site.daily_amplitude_c)
+    dry = facility.dry_bulb_bins_c(*climate)
+    wet = facility.wet_bulb_c(
+        dry, facility.relative_humidity_bins_fraction(*climate, site.mean_relative_humidity_fraction)
+    )
+
+    air = cooling.air
+    fans = facility.mover_fraction(
+        0 if cooling.rear_door else air.fan_pa, air.fan_efficiency, air.rise_k, facility.AIR_J_PER_M3_K
+    )
+    air_loop, air_vapour = _loop(cooling, air, fans, dry, wet)
+    liquid_loop, liquid_vapour, in_liquid = air_loop, air_vapour, 0.0
+    if cooling.liquid is not None:
+        liquid_loop, liquid_vapour = _loop(cooling, cooling.liquid, np.zeros(()), dry, wet)
+        in_liquid = system.liquid_fraction
+
+    share = facility.cooling_fraction(in_liquid, liquid_loop, air_loop)
+    by_bin = facility.pue(site.ups_efficiency, site.distribution_loss_fraction, share, site.misc_fraction)
+    evaporated = facility.evaporated_l_per_kwh(in_liquid * liquid_vapour + (1 - in_liquid) * air_vapour)
+    water = facility.makeup_l_per_kwh(evaporated, cooling.concentration_cycles)
+    return facility.bin_mean(by_bin), facility.bin_peak(by_bin), facility.bin_mean(water)
+
+
+def _loop(
+    cooling: Cooling, loop: AirLoop | LiquidLoop, fans: FloatArray, dry_c: FloatArray, wet_c: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Cooling power of a loop, and heat that leaves it as vapour, per watt of equipment, shape ``(bin,)`` each."""
+    pumps = facility.mover_fraction(loop.pump_pa, loop.pump_efficiency, loop.water_rise_k, facility.WATER_J_PER_M3_K)
+    pads = cooling.adiabatic_effectiveness
+    if loop.rejection == "tower":
+        rejection = facility.tower_rejection_fraction(
+            wet_c,
+            loop.supply_c,
+            loop.return_c,
+            cooling.tower_approach_k,
+            cooling.exchanger_approach_k,
+            cooling.tower_fraction,
+            cooling.chiller_load_fraction,
+        )
+        used = facility.loop_fraction(fans, pumps, rejection)
+        return used, facility.tower_heat_fraction(used, cooling.tower_fraction, cooling.latent_fraction)
+    if loop.rejection == "dry":
+        rejection = facility.dry_rejection_fraction(
+            dry_c,
+            wet_c,
+            loop.supply_c,
+            loop.return_c,
+            cooling.dry_approach_k,
+            cooling.dry_fan_fraction,
+            pads,
+            cooling.condenser_lift_k,
+            cooling.carnot_efficiency,
+        )
+        used = facility.loop_fraction(fans, pumps, rejection)
+        needed = loop.supply_c - cooling.dry_approach_k
+        return used, facility.pad_heat_fraction(dry_c, wet_c, needed, pads, cooling.dry_rise_k, used)
+    rejection = facility.outside_air_rejection_fraction(
+        dry_c,
+        wet_c,
+        loop.supply_c,
+        loop.return_c,
+        pads,
+        cooling.max_wet_bulb_c,
+        cooling.tower_approach_k,
+        cooling.tower_fraction,
+        cooling.chiller_load_fraction,
+    )
+    used = facility.loop_fraction(fans, pumps, rejection)
+    vapour = facility.outside_air_heat_fraction(
+        dry_c, wet_c, loop.supply_c, loop.return_c, pads, cooling.max_wet_bulb_c, used
+    )
+    return used, vapour
+
+
+def _carbon(circumstances: Circumstances, fleet: Fleet, progress: Progress, energy: Energy) -> Carbon:
+    """Greenhouse gas."""
+    machine, site, prices = circumstances.machine, circumstances.site, circumstances.prices
+    wall = progress.wall_s
+    facility_j = power.energy_j(energy.mean_facility_w, wall)
+    contract = site.contract_kg_co2e_per_kwh
+
+    def share(units: IntArray, kg_co2e: float) -> FloatArray:
+        return carbon.embodied_kg_co2e(units, kg_co2e, wall, prices.it_life_s, prices.utilisation_fraction)
+
+    return Carbon(
+        operational_kg_co2e=carbon.location_based_kg_co2e(facility_j, site.grid_kg_co2e_per_kwh),
+        market_based_kg_co2e=None
+        if contract is None
+        else carbon.market_based_kg_co2e(facility_j, CONTRACTED, contract, site.grid_kg_co2e_per_kwh),
+        accelerators_kg_co2e=share(fleet.devices, machine.accelerator.embodied_kg_co2e),
+        hosts_kg_co2e=share(fleet.units, machine.system.host_embodied_kg_co2e),
+        building_kg_co2e=carbon.building_kg_co2e(
+            energy.peak_it_w, prices.building_kg_co2e_per_w, wall, prices.facility_life_s
+        ),
+    )
+
+
+def _cost(
+    circumstances: Circumstances,
+    fleet: Fleet,
+    progress: Progress,
+    energy: Energy,
+    emissions: Carbon,
+    share: FloatArray,
+) -> Cost:
+    """Money, by the basis of the price list.
+
+    Rent pays for systems, network, building and people. Owners pay for all of that themselves, with interest, for the
+    time of the run and its share of the time that nobody uses.
+    """
+    prices, site, storage = circumstances.prices, circumstances.site, circumstances.storage
+    wall = progress.wall_s
+    price = _listed_usd(prices)[circumstances.machine.system.name]
+
+    def owned(capex_usd: FloatArray, life_s: float, residual: float) -> FloatArray:
+        return cost.own_usd(
+            capex_usd, prices.interest_fraction_per_year, life_s, residual, wall, prices.utilisation_fraction
+        )
+
+    store_capex = share * cost.storage_capex_usd(storage.capacity_bytes, prices.storage_usd_per_tb)
+    parts: dict[str, FloatArray] = {
+        "storage_usd": owned(store_capex, prices.it_life_s, prices.residual_fraction),
+        "carbon_usd": cost.carbon_usd(emissions.operational_kg_co2e, prices.usd_per_kg_co2e),
+    }
+    if prices.basis == "rent":
+        it_capex = store_capex
+        parts["rent_usd"] = cost.rent_usd(fleet.devices, wall, price)
+    else:
+        systems = cost.systems_capex_usd(fleet.units, price)
+        network = cost.network_capex_usd(fleet.devices, 0, 0, 0, 0, prices.network_usd_per_device)
+        building = cost.facility_capex_usd(
+            energy.peak_it_w, prices.facility_usd_per_w, circumstances.cooling.capex_factor
+        )
+        it_capex = systems + network + store_capex
+        parts["machines_usd"] = owned(systems, prices.it_life_s, prices.residual_fraction)
+        parts["network_usd"] = owned(network, prices.it_life_s, prices.residual_fraction)
+        parts["facility_usd"] = owned(building, prices.facility_life_s, BUILDING_RESIDUAL)
+        parts["upkeep_usd"] = cost.support_usd(building, prices.facility_support_fraction_per_year, wall)
+        parts["staff_usd"] = cost.staff_usd(prices.staff_persons, prices.usd_per_person_year, wall)
+    parts["support_usd"] = cost.support_usd(it_capex, prices.support_fraction_per_year, wall)
+    if prices.basis == "own" or not prices.rent_includes_energy:
+        facility_j = power.energy_j(energy.mean_facility_w, wall)
+        parts["energy_usd"] = cost.energy_usd(facility_j, site.usd_per_kwh)
+        parts["demand_usd"] = cost.demand_usd(energy.peak_facility_w, wall, site.demand_usd_per_kw_month)
+        parts["water_usd"] = cost.water_usd(energy.water_m3, site.usd_per_m3_water)
+    return Cost(**parts)
