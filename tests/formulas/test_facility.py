@@ -10,6 +10,7 @@ from clusterplan.formulas.facility import (
     WATER_J_PER_M3_K,
     adiabatic_inlet_c,
     bin_mean,
+    bin_peak,
     carnot_cop,
     cooling_fraction,
     dry_bulb_bins_c,
@@ -298,6 +299,18 @@ def test_water_over_climate_zones(zone, cold_plate, outside_air):
 def test_dry_coolers_use_water_on_hot_days_alone():
     assert_array_equal(pad_heat_fraction([10, 28], [5, 20], 28, 0.7, 10), [0, 0])
     assert pad_heat_fraction(40, 22, 28, 0.7, 10) > 0
+
+
+def test_pads_before_a_dry_cooler_take_the_heat_of_the_chillers_too():
+    alone = pad_heat_fraction([20, 35, 40], [15, 20, 22], 28, 0.7, 10)
+    assert alone[0] == 0
+    assert_allclose(
+        pad_heat_fraction([20, 35, 40], [15, 20, 22], 28, 0.7, 10, [0.02, 0.1, 0.2]), alone * [1.02, 1.1, 1.2]
+    )
+
+
+def test_peak_over_the_bins_of_several_sites():
+    assert_array_equal(bin_peak([[1.1, 1.3, 1.2], [1.0, 1.0, 1.0]]), [1.3, 1.0])
 
 
 def test_water_of_site_and_power_plants():

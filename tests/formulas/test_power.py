@@ -9,15 +9,20 @@ from clusterplan.formulas.power import (
     capped_clock_fraction,
     clock_slowdown,
     conversion_input_w,
+    endpoints_per_device,
     energy_j,
+    energy_kwh,
     fabric_w,
     fat_tree_optics,
     fat_tree_ports,
     nameplate_w,
     node_w,
+    overhead_w,
+    peak_w,
     phase_mean_w,
     storage_w,
     swing_w,
+    together_w,
     uplinks_per_endpoint,
 )
 
@@ -163,6 +168,10 @@ def test_nameplate_of_no_nodes():
     assert nameplate_w(10200, 0, 0.85) == 0
 
 
+def test_peak_is_what_is_set_aside_but_no_less_than_the_mean():
+    assert_array_equal(peak_w([5, 10, 20], 10), [10, 10, 20])
+
+
 # Network, storage, whole clusters -------------------------------------------------------------------------------------
 
 
@@ -194,6 +203,10 @@ def test_512_devices_energy():
     assert_allclose((nodes_j + energy_j(59570, 3410)) / 3.6e6, 472, rtol=0.05)
 
 
+def test_endpoints_of_devices_that_share_a_port_or_take_several():
+    assert_array_equal(endpoints_per_device([12.5e9, 50e9, 200e9], 50e9), [0.25, 1, 4])
+
+
 def test_storage_adds_capacity_and_speed():
     assert_allclose(storage_w([0, 1e15, 1e15], 5e-13, [1e12, 0, 1e12], 5e-8), [50e3, 500, 50.5e3])
 
@@ -217,3 +230,16 @@ def test_array_equals_scalars():
 @pytest.mark.parametrize("fan_fraction", [0, 0.05, 0.12])
 def test_node_holds_its_parts(fan_fraction):
     assert hgx_h100_w(500, fan_fraction) * 0.95 * (1 - fan_fraction) == pytest.approx(8 * 500 + 850 + 8 * 25 + 320)
+
+
+@pytest.mark.parametrize("fan_fraction", [0, 0.05, 0.12])
+def test_parts_and_overhead_make_a_node(fan_fraction):
+    device_w = np.array([100.0, 500.0, 700.0])
+    electronics_w = together_w(8, device_w) + 850 + together_w(8, 25) + 320
+    whole_w = electronics_w + overhead_w(electronics_w, fan_fraction, 0.95)
+    assert_allclose(whole_w, hgx_h100_w(device_w, fan_fraction))
+    assert overhead_w(5000, 0, 1) == 0
+
+
+def test_meters_count_kilowatt_hours():
+    assert_allclose(energy_kwh(energy_j([1e3, 2e6], 3600)), [1, 2000])

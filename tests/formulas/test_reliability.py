@@ -22,16 +22,30 @@ from clusterplan.formulas.reliability import (
     expected_wall_s,
     finish_quantile_s,
     finish_standard_deviation_s,
+    goodput_fraction,
+    ideal_s,
+    idle_devices,
     job_mtbf_s,
     kept_fraction,
     load_s,
+    lost_fraction,
+    nodes,
     predicted_useful_fraction,
+    purchase_units,
+    racks,
     rare_loss_standard_deviation_s,
     replica_loss_s,
     replica_tolerant_useful_fraction,
     restore_s,
     snapshot_s,
+    spare_devices,
     spare_nodes,
+    standard_error_fraction,
+    steps,
+    store_share_fraction,
+    stored_bytes,
+    training_fraction,
+    training_s,
     two_level_useful_fraction,
     up_fraction,
     useful_fraction,
@@ -99,6 +113,13 @@ def test_write_is_limited_by_store_or_by_writers():
 def test_one_read_takes_a_write_and_replicas_that_read_take_their_number_of_it():
     assert load_s(1e12, 1, 1e10, 1000, 1e9, 2) == write_s(1e12, 1e10, 1000, 1e9, 2)
     assert_allclose(load_s(1e12, [1, 2, 64], 1e10, 1000, 1e9, 0), [100, 200, 6400])
+
+
+def test_share_of_a_store_is_the_larger_of_space_and_bandwidth():
+    assert stored_bytes(5e12, 0, 0, 4) == 0
+    assert store_share_fraction(5e13, 1e15, 1e12, 1e12, 100) == 0.05
+    assert store_share_fraction(5e12, 1e15, 1e12, 1e12, 100) == 0.01
+    assert_array_equal(store_share_fraction(1e16, 1e15, 1e12, 1e12, [0.5, 100]), [1, 1])
 
 
 def test_snapshot_time_falls_with_devices_to_its_barrier():
@@ -413,6 +434,22 @@ def test_the_three_factors():
     assert_allclose(up_fraction(100, 0, 100), np.exp(-1))
     assert_allclose(kept_fraction(100, 100), 1 / (np.e - 1))
     assert kept_fraction(100, np.inf) == 1
+    assert_allclose(kept_fraction(100, 100, 100), 1 / (np.e - 1) / np.e)
+    assert kept_fraction(100, np.inf, 1000) == 1
+    assert_allclose(training_fraction([90, 1, 5], [10, 0, 5]), [0.9, 1, 0.5])
+
+
+@pytest.mark.parametrize("persist", [0.0, 120.0])
+def test_losses_in_a_row_leave_the_useful_fraction(persist):
+    mtbf = np.array([180.0, 3600.0, 11132.0, np.inf])
+    up, kept, training = up_fraction(120, 300, mtbf), kept_fraction(605, mtbf, persist), training_fraction(600, 5)
+    losses = lost_fraction(1, up) + lost_fraction(up, kept) + lost_fraction(up * kept, training)
+    assert_allclose(1 - losses, asynchronous_useful_fraction(600, 5, persist, 120, 300, mtbf))
+
+
+def test_nothing_is_lost_where_all_is_kept():
+    assert_array_equal(lost_fraction([0, 0.5, 1], 1), [0, 0, 0])
+    assert_array_equal(lost_fraction([0, 0.5, 1], 0), [0, 0.5, 1])
 
 
 # Length of the run ----------------------------------------------------------------------------------------------------
@@ -545,7 +582,47 @@ def test_run_that_loses_nothing_takes_its_steps():
     assert expected_wall_s(1e7, 1) == 1e7
 
 
-# Spares ---------------------------------------------------------------------------------------------------------------
+# Llama 3 Herd of Models, arXiv:2407.21783, section 3.4.1: batches of up to 16M tokens, 15.6T tokens
+def test_steps_of_a_long_run():
+    assert steps(15.6e12, 2048, 8192) == 929833
+    assert_array_equal(steps([1, 8192, 8193], 1, 8192), [1, 1, 2])
+
+
+def test_batch_that_divides_the_tokens_leaves_no_step_over():
+    batch = np.arange(1, 2000)
+    assert_array_equal(steps(batch * 4096 * 12345.0, batch, 4096), np.full(batch.shape, 12345))
+
+
+def test_repeated_steps_are_run_but_do_not_count():
+    assert training_s(900, 0) == 900
+    assert_allclose(goodput_fraction(900, training_s(900, [0, 0.1, 0.5])), [1, 0.9, 0.5])
+    assert_array_equal(ideal_s([10, 20], [2, 3]), [20, 60])
+
+
+def test_half_of_an_interval_is_exceeded_by_one_in_twenty():
+    spread = standard_error_fraction(0.01) * 100
+    assert_allclose(deadline_probability([99, 101], 100, spread), [0.05, 0.95], atol=1e-3)
+
+
+# Nodes and spares -----------------------------------------------------------------------------------------------------
+
+
+def test_nodes_that_are_partly_used_count():
+    assert_array_equal(nodes([1, 4, 5, 72], 4), [1, 1, 2, 18])
+    assert nodes(8, 8).dtype == np.int64
+
+
+def test_units_hold_what_works_and_what_stands_by():
+    # Racks of 72 in nodes of 4: all at work, none to spare; 8 left over in each.
+    assert_array_equal(purchase_units([72, 72, 64, 128], [72, 72, 72, 144], [0, 1, 2, 5], 4, 72), [1, 2, 1, 3])
+    assert_array_equal(
+        idle_devices([1, 2, 1, 3], 72, [72, 72, 64, 128], spare_devices([0, 1, 2, 5], 4)), [0, 68, 0, 68]
+    )
+
+
+def test_bought_units_stay_bought():
+    assert purchase_units(8, 800, 1, 8, 8) == 100
+    assert_array_equal(racks([0, 1, 100], 0.5), [0, 0.5, 50])
 
 
 # Poisson law, P(short) <= 1 %, 8 devices a node, 3.79 failures per 1,000 node-days; repair in 4, 48, 336 h
