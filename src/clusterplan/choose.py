@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
-from clusterplan.plan import Blocking, Demands, Plan, make_plan, paid
+from clusterplan.plan import Blocking, Demands, Plan, make_plan
 from clusterplan.run import Run
 from clusterplan.scan import Found, Tally
 
@@ -141,7 +141,7 @@ def at_knee(founds: list[Found]) -> list[Found]:
     """With nothing asked: feasible rows at least as fast as the knee of the time-cost front, to be ranked by cost."""
     narrowed = []
     walls = np.concatenate([f.outcome.progress.wall_s[f.feasible] for f in founds])
-    costs = np.concatenate([paid(f.outcome).total_usd[f.feasible] for f in founds])
+    costs = np.concatenate([f.outcome.cost.total_usd[f.feasible] for f in founds])
     if not len(walls):
         return founds
     limit = walls[knee(walls, costs)] * (1 + 1e-9)
@@ -162,7 +162,7 @@ def blocking(founds: list[Found], demands: Demands, tally: Tally, allowed_bytes:
         return (Blocking(constraint="memory", required=allowed_bytes, best=best, unit="bytes", nearest_feasible=best),)
     limits: tuple[tuple[str, float | None, str, Callable[[Run], FloatArray]], ...] = (
         ("deadline", demands.deadline_s, "s", lambda r: surely_s(r, demands.confidence)),
-        ("budget", demands.budget_usd, "USD", lambda r: paid(r).total_usd),
+        ("budget", demands.budget_usd, "USD", lambda r: r.cost.total_usd),
         ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
         ("devices", float(demands.devices[1]), "devices", lambda r: r.fleet.devices.astype(float)),
     )

@@ -273,8 +273,10 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
     host = stack.host_s_per_layer if is_layer else 0.0
     work = compute.launched_s(forward, host) + compute.launched_s(backward, host)
     traffic = _traffic_s(question, cuts, shape)
+    # Products are overlapped with their traffic by copies inside a scale-up domain; across nodes nothing of it hides.
+    inside = question.domain_devices % cuts.tp == 0
     exposed = {
-        "tp": network.exposed_s(traffic["tp"], stack.tp_hidden_fraction, work),
+        "tp": network.exposed_s(traffic["tp"], np.where(inside, stack.tp_hidden_fraction, 0.0), work),
         "cp": network.exposed_s(traffic["cp"], stack.cp_hidden_fraction, core),
         "ep": network.exposed_s(traffic["ep"], stack.ep_hidden_fraction, work),
     }

@@ -144,7 +144,7 @@ def broken_cut_rules(cuts: Cuts, limits: Limits) -> Mapping[str, BoolArray]:
         "sequence divides by 2 × cp × tp": (cuts.cp > 1) & (limits.seq_len % (2 * cuts.cp * cuts.tp) != 0)
         | (limits.sequence_parallel & (limits.seq_len % cuts.tp != 0)),
         "experts divide by ep": (local % cuts.ep != 0),
-        "ep needs experts": (experts == 0) & ((cuts.ep > 1) | (cuts.etp > 1)),
+        "ep needs experts": (experts == 0) & (cuts.ep > 1),
         "etp is 1 or tp": (cuts.etp != cuts.tp) & ~((cuts.etp == 1) & (limits.expert_tensor_parallel or experts == 0)),
     }
 
@@ -179,6 +179,53 @@ def nearest_divisors(value: int, number: int, count: int = 3) -> tuple[int, ...]
     """
     divisors = [d for d in range(1, min(number, 4 * value + 64) + 1) if number % d == 0]
     return tuple(sorted(divisors, key=lambda d: (abs(d - value), d))[:count])
+
+
+def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
+    """What would mend a broken rule of a table with one row: the nearest legal values."""
+    axes = {name: int(getattr(cuts, name)[0]) for name in ("tp", "cp", "ep", "etp", "micro_batch")}
+    pp, vpp, dp = int(layouts.pp[0]), int(layouts.vpp[0]), int(layouts.dp[0])
+    batch = int(layouts.global_batch[0])
+    unit = dp * axes["micro_batch"]
+    stage = axes["tp"] * axes["cp"] * dp
+
+    def choices(values: tuple[int, ...]) -> str:
+        return " or ".join(map(str, values))
+
+    def multiples(value: int, step: int) -> str:
+        lower = value // step * step
+        return choices(tuple(m for m in (lower, lower + step) if m > 0))
+
+    texts = {
+        "heads divide by tp": f"tp = {axes['tp']} does not divide {limits.heads} heads; nearest: "
+        + choices(nearest_divisors(axes["tp"], limits.heads)),
+        "kv heads divide by tp": f"tp = {axes['tp']} does not fit {limits.kv_heads} key-value heads; nearest: "
+        + choices(nearest_divisors(axes["tp"], limits.kv_heads)),
+        "tp within the software's reach": f"tp = {axes['tp']}; at most {limits.max_tp}",
+        "cp within the software's reach": f"cp = {axes['cp']}; at most {limits.max_cp}",
+        "ep within the software's reach": f"ep = {axes['ep']}; at most {limits.max_ep}",
+        "pp within the software's reach": f"pp = {pp}; at most {limits.max_pp}",
+        "sequence divides by 2 × cp × tp": f"sequences of {limits.seq_len} tokens; nearest: "
+        + multiples(limits.seq_len, 2 * axes["cp"] * axes["tp"]),
+        "experts divide by ep": f"ep = {axes['ep']} does not divide {limits.experts} experts; nearest: "
+        + choices(nearest_divisors(axes["ep"], max(limits.experts, 1))),
+        "ep needs experts": f"ep = {axes['ep']} for a model without experts; only 1",
+        "etp is 1 or tp": f"etp = {axes['etp']}; "
+        + choices((1, axes["tp"]) if limits.expert_tensor_parallel else (axes["tp"],)),
+        "batch divides by dp × micro-batch": f"global batch {batch} is no multiple of {unit}; nearest: "
+        + multiples(batch, unit),
+        "batch near its target": f"global batch {batch} is more than {BATCH_TOLERANCE:.0%} from {limits.batch_target}",
+        "a layer for each stage": f"pp × vpp = {pp * vpp} for {limits.layers} layers; at most {limits.layers + 2}",
+        "layers divide by pp × vpp": f"pp × vpp = {pp * vpp} does not divide {limits.layers} layers; nearest: "
+        + choices(nearest_divisors(pp * vpp, limits.layers)),
+        "dp × cp × tp divides by ep × etp": f"dp × cp × tp = {stage} is no multiple of "
+        f"ep × etp = {axes['ep'] * axes['etp']}; nearest: {multiples(stage, axes['ep'] * axes['etp'])}",
+        "interleaving needs pp > 1": f"vpp = {vpp} with pp = 1; vpp = 1",
+        "vpp needs interleaving": f"vpp = {vpp} without the interleaved schedule; vpp = 1",
+        "interleaving divides micro-batches by pp": f"{batch // unit} micro-batches are no multiple of pp = {pp}; "
+        f"nearest global batch: {multiples(batch, unit * pp)}",
+    }
+    return f"{rule}: {texts[rule]}"
 
 
 @lru_cache(maxsize=4096)

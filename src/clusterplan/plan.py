@@ -18,7 +18,7 @@ from clusterplan.arrays import BoolArray, FloatArray
 from clusterplan.formulas import memory
 from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import PLACEMENT, RECOMPUTE, SCHEDULES, SHARDING, Cuts, Layouts, micro_batches, used_devices
-from clusterplan.run import Circumstances, Cost, Run, Work
+from clusterplan.run import Circumstances, Run, Work
 from clusterplan.scenario import Resolved
 from clusterplan.step import StageMemory, Step
 from clusterplan.trace import Recorder, recording
@@ -54,23 +54,17 @@ def violated(demands: Demands, outcome: Run) -> dict[str, BoolArray]:
         assert sure is not None, "the circumstances have the same deadline"
         masks["deadline"] = (outcome.progress.wall_s > demands.deadline_s) | (sure < demands.confidence)
     if demands.budget_usd is not None:
-        masks["budget"] = paid(outcome).total_usd > demands.budget_usd
+        masks["budget"] = outcome.cost.total_usd > demands.budget_usd
     if demands.power_w is not None:
         masks["site power"] = outcome.energy.peak_facility_w > demands.power_w
     return masks
-
-
-def paid(outcome: Run) -> Cost:
-    """What runs cost; systems without a price are refused before."""
-    assert outcome.cost is not None, "run.unsupported names systems without a price"
-    return outcome.cost
 
 
 def amount(name: str, outcome: Run) -> FloatArray:
     """What an objective counts, less is better, shape ``(layout,)``."""
     counted: Mapping[str, FloatArray] = {
         "wall": outcome.progress.wall_s,
-        "cost": paid(outcome).total_usd,
+        "cost": outcome.cost.total_usd,
         "energy": outcome.energy.facility_kwh,
         "carbon": outcome.carbon.total_kg_co2e,
         "devices": outcome.fleet.devices.astype(float),
@@ -238,8 +232,9 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
     """One plan as plain JSON values."""
     machine, outcome = plan.question.machine, plan.run
     prices = plan.circumstances.prices
-    cost = _object(paid(outcome), "total_usd", "usd_per_million_tokens")
+    cost = _object(outcome.cost, "total_usd")
     cost |= {
+        "usd_per_million_tokens": _number(outcome.usd_per_million_tokens),
         "basis": prices.basis,
         "currency": prices.currency,
         "price_date": prices.date,
@@ -255,9 +250,9 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
         "layout": layout_document(plan),
         "step": step_document(plan),
         "memory": memory_document(plan, by_stage=by_stage),
-        "run": _object(outcome.progress),
-        "energy": _object(outcome.energy),
-        "carbon": _object(outcome.carbon, "total_kg_co2e"),
+        "run": _object(outcome.progress, "p50_s", "p90_s", "p99_s"),
+        "energy": _object(outcome.energy, "mean_it_w"),
+        "carbon": _object(outcome.carbon, "embodied_kg_co2e", "total_kg_co2e"),
         "cost": cost,
     }
 

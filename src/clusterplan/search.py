@@ -7,10 +7,25 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import get_args
 
+import numpy as np
+
 from clusterplan import run, shapes, space
+from clusterplan.arrays import IntArray
 from clusterplan.choose import alternatives, at_knee, best_choice, blocking
+from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.layer import Question, price_layers
-from clusterplan.plan import Answer, Demands, Plan
+from clusterplan.layout import (
+    RECOMPUTE,
+    SCHEDULES,
+    SHARDING,
+    Cuts,
+    Layouts,
+    broken_cut_rules,
+    broken_layout_rules,
+    repairs,
+    used_devices,
+)
+from clusterplan.plan import Answer, Blocking, Demands, Plan, make_plan
 from clusterplan.run import Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, look, make_pairs
 from clusterplan.scenario import Resolved
@@ -177,3 +192,129 @@ def size(resolved: Resolved, progress: Progress | None = None) -> Answer:
 def compare(resolved: Resolved, progress: Progress | None = None) -> tuple[Answer, ...]:
     """The best plan on each of the given hardware, under the same constraints."""
     return tuple(answer(resolved, (index,), progress) for index in range(len(resolved.hardware)))
+
+
+def estimate(resolved: Resolved) -> Answer:
+    """One layout in depth.
+
+    Axes that are not given are 1; replicas follow from the devices, and recompute is the least with which it fits.
+    All broken rules are said at once.
+    """
+    scenario, machine = resolved.scenario, resolved.hardware[0]
+    reasons = run.unsupported(circumstances_of(resolved, 0))
+    if resolved.job.precision not in machine.formats:
+        reasons.append(f"{resolved.job.precision} is not available: {machine.stack.name} has {machine.formats}")
+    if reasons:
+        raise LayoutError("; ".join(reasons))
+    question = Question(
+        model=resolved.model, job=resolved.job, machine=machine, domain_devices=machine.system.scaleup_devices
+    )
+    modes = machine.stack.recompute if scenario.recompute is None else (scenario.recompute,)
+    for mode in modes:
+        cuts, layouts = one_layout(resolved, mode)
+        check_legal(question, cuts, layouts)
+        plan = make_plan(question, circumstances_of(resolved, 0), cuts, layouts)
+        if plan.verdict == "fits":
+            break
+    chosen = () if scenario.recompute else (f"recompute is not given; {mode} is the least with which it fits",)
+    if plan.verdict == "does_not_fit":
+        chosen = ()
+    stops = ()
+    if plan.verdict == "does_not_fit":
+        peak = plan.peak_bytes
+        stops = (
+            Blocking(
+                constraint="memory", required=float(plan.usable_bytes), best=peak, unit="bytes", nearest_feasible=None
+            ),
+        )
+    return Answer(
+        resolved=resolved,
+        objective="none",
+        plan=plan,
+        considered=1,
+        evaluated=1,
+        warnings=(*resolved.warnings, *chosen, *warnings(resolved, plan)),
+        blocking=stops,
+        by_stage=True,
+    )
+
+
+def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts]:
+    """The layout that a scenario gives, as tables with one row."""
+    scenario, machine = resolved.scenario, resolved.hardware[0]
+    tp, pp, cp = scenario.tp or 1, scenario.pp or 1, scenario.cp or 1
+    vpp, ep = scenario.vpp or 1, scenario.ep or 1
+    replica = tp * pp * cp
+    dp = scenario.dp
+    if dp is None:
+        devices = scenario.devices
+        if devices is None or devices[0] != devices[1]:
+            raise ClusterplanError("the number of devices is not known; give --devices or --dp", where="estimate")
+        if devices[0] % replica:
+            near = tuple(
+                f"--devices {m}" for m in (devices[0] // replica * replica, -(-devices[0] // replica) * replica) if m
+            )
+            raise LayoutError(
+                f"{devices[0]} devices are no multiple of tp × pp × cp = {replica}", where="--devices", nearest=near
+            )
+        dp = devices[0] // replica
+    elif scenario.devices is not None and not scenario.devices[0] <= replica * dp <= scenario.devices[1]:
+        raise LayoutError(f"tp × pp × cp × dp = {replica * dp} is not {scenario.devices[0]} devices", where="--devices")
+    micro_batch = scenario.micro_batch or 1
+    group = pp if vpp > 1 else 1
+    unit = dp * micro_batch * group
+    batch = resolved.job.global_batch
+    if not resolved.job.batch_fixed:
+        batch = max(round(batch / unit), 1) * unit
+    sharding = scenario.sharding or machine.stack.default_sharding[0]
+    if sharding not in machine.stack.sharding:
+        raise ClusterplanError(
+            f"{machine.stack.name} has no {sharding}", where="--sharding", nearest=tuple(machine.stack.sharding)
+        )
+    schedule = "none" if pp == 1 and vpp == 1 else "interleaved" if vpp > 1 else "1f1b"
+    used = replica * dp
+
+    def one(value: int) -> IntArray:
+        return np.array([value], dtype=np.int64)
+
+    cuts = Cuts(
+        tp=one(tp),
+        cp=one(cp),
+        ep=one(ep),
+        etp=one(scenario.etp or (1 if resolved.model.is_moe else tp)),
+        micro_batch=one(micro_batch),
+        recompute=one(RECOMPUTE.index(recompute)),
+    )
+    layouts = Layouts(
+        cut=one(0),
+        pp=one(pp),
+        vpp=one(vpp),
+        dp=one(dp),
+        sharding=one(SHARDING.index(sharding)),
+        schedule=one(SCHEDULES.index(schedule)),
+        global_batch=one(batch),
+        bought_devices=one(-(-used // machine.system.devices) * machine.system.devices),
+    )
+    return cuts, layouts
+
+
+def check_legal(question: Question, cuts: Cuts, layouts: Layouts) -> None:
+    """Raise with every broken rule and what would mend it."""
+    limits = dataclasses.replace(
+        shapes.limits(question.model, question.job, question.machine.stack),
+        batch_fixed=True,
+        batch_target=int(layouts.global_batch[0]),
+    )
+    broken = [
+        name
+        for rules in (broken_cut_rules(cuts, limits), broken_layout_rules(layouts, cuts, limits))
+        for name, mask in rules.items()
+        if mask[0]
+    ]
+    if int(used_devices(layouts, cuts)[0]) > question.machine.largest_cluster:
+        raise LayoutError(
+            f"{question.machine.fabric.name} joins at most {question.machine.largest_cluster} devices",
+            where="--devices",
+        )
+    if broken:
+        raise LayoutError("; ".join(repairs(name, layouts, cuts, limits) for name in broken), where="layout")
