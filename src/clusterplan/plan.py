@@ -134,7 +134,7 @@ def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layo
     machine = question.machine
     with recording() as recorder:
         table = price_layers(question, cuts)
-        stages = step.stage_table(question, table, layouts, every=True)
+        stages = step.one_stage_table(question, table, layouts)
         held = step.stage_memory(question, cuts, layouts, stages)
         usable = memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction)
         result = step.evaluate(question, cuts, table, layouts, stages)

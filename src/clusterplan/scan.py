@@ -7,7 +7,6 @@ of layouts on equally many devices those far behind the fastest are dropped befo
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -18,7 +17,7 @@ import numpy as np
 from clusterplan import run, shapes, space, step
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
 from clusterplan.formulas import memory
-from clusterplan.layer import LayerTable, Question
+from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import (
     BATCH_TOLERANCE,
     Cuts,
@@ -29,7 +28,7 @@ from clusterplan.layout import (
 from clusterplan.plan import Demands, amount, violated, work
 from clusterplan.run import Circumstances, Run
 from clusterplan.space import Fixed
-from clusterplan.units import format_count
+from clusterplan.step import Pipelines, StageTable
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done and a word on the best so far."""
@@ -40,9 +39,13 @@ PAIRS_AT_ONCE = 2048
 LAYOUTS_AT_ONCE = 32768
 """Layouts in one batch."""
 
-BEHIND = {"wall": 1.3, "cost": 1.3, "devices": 1.3, "energy": 2.5, "carbon": 2.5}
-"""A layout this much slower than the fastest on equally many devices cannot win: cost and time grow with the time, and
-power differs between layouts by less than this."""
+BEHIND = {"wall": 1.3, "cost": 1.3, "devices": 1.3, "energy": 1.5, "carbon": 1.5}
+"""A layout this much slower than the fastest on equally many devices cannot win. Cost and time grow with the time. Energy
+grows less, but at least by the power of waiting, about half of that of work; a layout 1.5 times slower would have to
+do less than 0.6 of the work."""
+
+LOWEST_USE = 0.8
+"""Least share of the lower end of the range of devices that layouts use; the rest may be idle or spare."""
 
 REFINED = 24
 """Best cuts around which every number of replicas is tried."""
@@ -102,8 +105,9 @@ class Pairs:
     """Pairs of a cut and a pipeline; fields have shape ``(pair,)``."""
 
     cut: IntArray
-    pp: IntArray
-    vpp: IntArray
+    """Row of the table of cuts."""
+    pipe: IntArray
+    """Row of the table of pipelines."""
     devices: IntArray
     """Devices of one replica."""
     stride: IntArray
@@ -112,17 +116,6 @@ class Pairs:
     def take(self, rows: IntArray | BoolArray | slice) -> Self:
         """The same with these rows."""
         return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
-
-
-def make_pairs(question: Question, cuts: Cuts, fixed: Fixed) -> Pairs:
-    """All cuts with all pipelines."""
-    stack = question.machine.stack
-    pipes = np.array(space.pipelines(question, fixed, schedules=stack.default_schedules), dtype=np.int64).reshape(-1, 2)
-    cut = np.repeat(np.arange(cuts.size), len(pipes))
-    pp, vpp = np.tile(pipes, (cuts.size, 1)).T
-    stage = cuts.tp[cut] * cuts.cp[cut]
-    expert = cuts.ep[cut] * cuts.etp[cut]
-    return Pairs(cut=cut, pp=pp, vpp=vpp, devices=stage * pp, stride=expert // np.gcd(expert, stage))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +128,7 @@ class Bench:
     objective: str
     cuts: Cuts
     table: LayerTable
+    pipes: Pipelines
     pairs: Pairs
     shardings: tuple[int, ...]
     dp: int | None
@@ -147,126 +141,178 @@ class Bench:
         margin = 0.0 if self.demands.borderline else machine.stack.margin_fraction
         return float(memory.usable_bytes(machine.accelerator.memory_bytes, margin))
 
+    def stages(self, cut: IntArray, pipe: IntArray) -> StageTable:
+        """Stage sums of pairs of a cut and a pipeline."""
+        return step.stage_table(self.question, self.table, cut, self.pipes, pipe)
+
+    def expand(self, cut: IntArray, pipe: IntArray, dp: IntArray, sharding: IntArray) -> Layouts:
+        """Layouts of pairs with numbers of replicas."""
+        return space.expand(self.question, self.cuts, cut, self.pipes.pp[pipe], self.pipes.vpp[pipe], dp, sharding)
+
+
+def make_bench(
+    question: Question,
+    circumstances: Circumstances,
+    demands: Demands,
+    objective: str,
+    fixed: Fixed,
+    allow: tuple[str, ...],
+) -> Bench:
+    """All cuts, all pipelines, and their pairs."""
+    stack = question.machine.stack
+    cuts = space.all_cuts(question, fixed)
+    schedules = tuple(s for s in stack.schedules if s in stack.default_schedules or s in allow)
+    pipes = step.pipelines(question, space.pipelines(question, fixed, schedules=schedules))
+    cut = np.repeat(np.arange(cuts.size), len(pipes.pp))
+    pipe = np.tile(np.arange(len(pipes.pp)), cuts.size)
+    stage = cuts.tp[cut] * cuts.cp[cut]
+    expert = cuts.ep[cut] * cuts.etp[cut]
+    return Bench(
+        question=question,
+        circumstances=circumstances,
+        demands=demands,
+        objective=objective,
+        cuts=cuts,
+        table=price_layers(question, cuts),
+        pipes=pipes,
+        pairs=Pairs(cut=cut, pipe=pipe, devices=stage * pipes.pp[pipe], stride=expert // np.gcd(expert, stage)),
+        shardings=tuple(space.shardings(question, fixed, allow)),
+        dp=fixed.dp,
+    )
+
 
 def replica_range(bench: Bench, pairs: Pairs) -> tuple[IntArray, IntArray]:
     """Fewest and most replicas, in units of the stride, that the range of devices and the batch allow."""
+    if bench.dp is not None:
+        exact = np.where(bench.dp % pairs.stride == 0, bench.dp // pairs.stride, 0)
+        return np.maximum(exact, 1), exact
     low, high = bench.demands.devices
     unit = pairs.devices * pairs.stride
     largest = min(high, bench.question.machine.largest_cluster)
     batch = bench.question.job.global_batch * (1 + BATCH_TOLERANCE)
-    samples = bench.cuts.micro_batch[pairs.cut] * pairs.stride * np.where(pairs.vpp > 1, pairs.pp, 1)
+    pp, vpp = bench.pipes.pp[pairs.pipe], bench.pipes.vpp[pairs.pipe]
+    samples = bench.cuts.micro_batch[pairs.cut] * pairs.stride * np.where(vpp > 1, pp, 1)
     most = np.minimum(largest // unit, (batch // samples).astype(np.int64))
     # Idle devices and spares are a part of the range, so layouts may use somewhat less than its lower end.
-    least = np.maximum(-(-int(low * 0.8) // unit), 1)
+    least = np.maximum(-(-int(low * LOWEST_USE) // unit), 1)
     return least, most
 
 
 def ladder(least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
     """Numbers of replicas of each pair, and the row of the pair: both of shape ``(layout,)``."""
-    counts, rows = [], []
+    counts, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     key = least * 2**32 + most
     for value in np.unique(key):
         here = np.flatnonzero(key == value)
         steps = space.replica_counts(int(value >> 32), int(value & (2**32 - 1)))
         counts.append(np.tile(steps, len(here)))
         rows.append(np.repeat(here, len(steps)))
-    if not counts:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     return np.concatenate(counts), np.concatenate(rows)
 
 
-def fitting_pairs(bench: Bench, pairs: Pairs, tally: Tally) -> BoolArray:
+def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) -> IntArray:
     """Pairs that fit with the most replicas and the widest sharding, the least that they can need."""
     least, most = replica_range(bench, pairs)
-    sized = most >= least
-    tally.rejected["devices"] += int(np.sum(~sized))
-    rows = np.flatnonzero(sized)
+    rows = np.flatnonzero(most >= least)
+    tally.rejected["devices"] += len(most) - len(rows)
     if not len(rows):
-        return sized
+        return rows
     widest = np.full(len(rows), max(bench.shardings))
-    layouts, _ = space.expand(
-        bench.question, bench.cuts, pairs.cut, pairs.pp, pairs.vpp, (most * pairs.stride)[rows], rows, widest
-    )
-    peak = peak_bytes(bench, layouts)
+    layouts = bench.expand(pairs.cut[rows], pairs.pipe[rows], (most * pairs.stride)[rows], widest)
+    peak = peak_bytes(bench, layouts, stages.at(rows))
     tally.least_bytes = min(tally.least_bytes, float(peak.min()))
     fits = peak <= bench.allowed_bytes
     lost = rows[~fits]
-    count = np.log(np.maximum(most[lost] / least[lost], 1)) / np.log(space.SIZE_RATIO)
+    count = np.log(most[lost] / least[lost]) / np.log(space.SIZE_RATIO)
     refused = int(np.sum(np.ceil(count) + 1)) * len(bench.shardings)
     tally.considered += refused
     tally.rejected["memory"] += refused
-    sized[lost] = False
-    return sized
+    return rows[fits]
 
 
-def peak_bytes(bench: Bench, layouts: Layouts) -> FloatArray:
+def peak_bytes(bench: Bench, layouts: Layouts, stages: StageTable) -> FloatArray:
     """Memory of the heaviest device of each layout, shape ``(layout,)``. [byte]"""
-    stages = step.stage_table(bench.question, bench.table, layouts)
     return np.max(step.stage_memory(bench.question, bench.cuts, layouts, stages).total_bytes, axis=1)
 
 
-def timed(bench: Bench, layouts: Layouts, tally: Tally) -> Candidates:
-    """Those of the layouts that are legal and fit, with their speed."""
+@dataclass
+class Fastest:
+    """Speed of the fastest layout so far on each number of purchase units."""
+
+    unit_devices: int
+    lead: float
+    """How far behind the fastest a layout may be."""
+    tokens_per_s: FloatArray
+
+    @classmethod
+    def on(cls, bench: Bench) -> Self:
+        """Nothing seen yet."""
+        unit = bench.question.machine.system.devices
+        units = bench.question.machine.largest_cluster // unit + 2
+        return cls(unit_devices=unit, lead=BEHIND[bench.objective], tokens_per_s=np.zeros(2 * units))
+
+    def keeps(self, layouts: Layouts, tokens_per_s: FloatArray) -> BoolArray:
+        """Which are not far behind, shape ``(layout,)``."""
+        return tokens_per_s * self.lead >= self.tokens_per_s[layouts.bought_devices // self.unit_devices]
+
+    def see(self, layouts: Layouts, tokens_per_s: FloatArray) -> None:
+        """Take note of these."""
+        np.maximum.at(self.tokens_per_s, layouts.bought_devices // self.unit_devices, tokens_per_s)
+
+
+def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, tally: Tally) -> Candidates:
+    """Those of the layouts that are legal, fit, and are not far behind the fastest."""
     limits = shapes.limits(bench.question.model, bench.question.job, bench.question.machine.stack)
     legal = np.ones(layouts.size, dtype=bool)
     for name, broken in broken_layout_rules(layouts, bench.cuts, limits).items():
         tally.rejected[name] += int(np.sum(broken & legal))
         legal &= ~broken
-    layouts = layouts.take(np.flatnonzero(legal))
+    rows = np.flatnonzero(legal)
+    layouts, stages = layouts.take(rows), stages.at(stages.pair[rows])
     tally.considered += layouts.size
+    peak = peak_bytes(bench, layouts, stages) if layouts.size else np.zeros(0)
+    tally.least_bytes = min(tally.least_bytes, float(peak.min(initial=np.inf)))
+    fits = peak <= bench.allowed_bytes
+    tally.rejected["memory"] += layouts.size - int(np.sum(fits))
+    tokens = layouts.global_batch * float(bench.question.job.seq_len)
+    at_most = tokens / step.least_s(bench.cuts, layouts, stages)
+    rows = np.flatnonzero(fits & fastest.keeps(layouts, at_most))
+    layouts, stages, peak = layouts.take(rows), stages.at(stages.pair[rows]), peak[rows]
     if not layouts.size:
-        return Candidates(layouts=layouts, peak_bytes=np.zeros(0), tokens_per_s=np.zeros(0))
-    stages = step.stage_table(bench.question, bench.table, layouts)
-    peak = np.max(step.stage_memory(bench.question, bench.cuts, layouts, stages).total_bytes, axis=1)
-    tally.least_bytes = min(tally.least_bytes, float(peak.min()))
-    fits = np.flatnonzero(peak <= bench.allowed_bytes)
-    tally.rejected["memory"] += layouts.size - len(fits)
-    layouts = layouts.take(fits)
-    stages = dataclasses.replace(stages, pair=stages.pair[fits])
+        return Candidates(layouts=layouts, peak_bytes=peak, tokens_per_s=np.zeros(0))
     result = step.evaluate(bench.question, bench.cuts, bench.table, layouts, stages)
-    return Candidates(layouts=layouts, peak_bytes=peak[fits], tokens_per_s=result.tokens_per_s)
+    fastest.see(layouts, result.tokens_per_s)
+    kept = np.flatnonzero(fastest.keeps(layouts, result.tokens_per_s))
+    found = Candidates(layouts=layouts, peak_bytes=peak, tokens_per_s=result.tokens_per_s)
+    return found.take(kept)
 
 
-def near_fastest(bench: Bench, found: Candidates) -> Candidates:
-    """Those not far behind the fastest on equally many devices."""
-    if not found.layouts.size:
-        return found
-    _, size = np.unique(found.layouts.bought_devices, return_inverse=True)
-    fastest = np.zeros(size.max() + 1)
-    np.maximum.at(fastest, size, found.tokens_per_s)
-    return found.take(np.flatnonzero(found.tokens_per_s * BEHIND[bench.objective] >= fastest[size]))
-
-
-def scan(bench: Bench, tally: Tally, progress: Progress | None) -> Candidates:
+def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None) -> Candidates:
     """All sizes on a ladder, all cuts, all pipelines."""
     kept: list[Candidates] = []
     total = len(bench.pairs.cut)
     for start in range(0, total, PAIRS_AT_ONCE):
         pairs = bench.pairs.take(slice(start, start + PAIRS_AT_ONCE))
-        pairs = pairs.take(np.flatnonzero(fitting_pairs(bench, pairs, tally)))
+        stages = bench.stages(pairs.cut, pairs.pipe)
+        fit = fitting_pairs(bench, pairs, stages, tally)
         least, most = replica_range(bench, pairs)
-        if bench.dp is not None:
-            least = most = np.full_like(least, bench.dp) // pairs.stride
-        counts, rows = ladder(least, most)
+        replicas, rows = ladder(least[fit], most[fit])
         for begin in range(0, len(rows), LAYOUTS_AT_ONCE):
-            replicas, pair = counts[begin : begin + LAYOUTS_AT_ONCE], rows[begin : begin + LAYOUTS_AT_ONCE]
+            pair = fit[rows[begin : begin + LAYOUTS_AT_ONCE]]
+            dp = replicas[begin : begin + LAYOUTS_AT_ONCE] * pairs.stride[pair]
             for sharding in bench.shardings:
-                layouts, _ = space.expand(
-                    bench.question,
-                    bench.cuts,
-                    pairs.cut,
-                    pairs.pp,
-                    pairs.vpp,
-                    replicas * pairs.stride[pair],
-                    pair,
-                    np.full(len(pair), sharding),
-                )
-                kept.append(near_fastest(bench, timed(bench, layouts, tally)))
+                layouts = bench.expand(pairs.cut[pair], pairs.pipe[pair], dp, np.full(len(pair), sharding))
+                kept.append(timed(bench, layouts, stages.at(pair), fastest, tally))
         if sum(k.layouts.size for k in kept) > 8 * LAYOUTS_AT_ONCE:
-            kept = [near_fastest(bench, Candidates.joined(kept))]
+            kept = [behind_dropped(Candidates.joined(kept), fastest)]
         if progress:
-            progress(min(start + PAIRS_AT_ONCE, total) / total, f"{format_count(tally.considered)} layouts")
-    return near_fastest(bench, Candidates.joined(kept))
+            progress(min(start + PAIRS_AT_ONCE, total) / total, f"{tally.considered:,} layouts")
+    return behind_dropped(Candidates.joined(kept), fastest)
+
+
+def behind_dropped(found: Candidates, fastest: Fastest) -> Candidates:
+    """Without those that a later layout has left far behind."""
+    return found.take(np.flatnonzero(fastest.keeps(found.layouts, found.tokens_per_s)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,12 +333,22 @@ class Found:
         return ~np.any(list(self.broken.values()), axis=0)
 
 
+def pipe_of(bench: Bench, layouts: Layouts) -> IntArray:
+    """Row of the table of pipelines for each layout, shape ``(layout,)``."""
+    code = bench.pipes.pp * 2**20 + bench.pipes.vpp
+    order = np.argsort(code)
+    return order[np.searchsorted(code[order], layouts.pp * 2**20 + layouts.vpp)]
+
+
 def evaluated(bench: Bench, candidates: Candidates, tally: Tally) -> Found:
     """The whole run of each candidate; what is priced here counts as evaluated."""
-    tally.evaluated += candidates.layouts.size
-    stages = step.stage_table(bench.question, bench.table, candidates.layouts)
-    result = step.evaluate(bench.question, bench.cuts, bench.table, candidates.layouts, stages)
-    outcome = run.evaluate(bench.circumstances, work(bench.cuts, candidates.layouts, result))
+    layouts = candidates.layouts
+    tally.evaluated += layouts.size
+    code = layouts.cut * len(bench.pipes.pp) + pipe_of(bench, layouts)
+    unique, pair = np.unique(code, return_inverse=True)
+    stages = bench.stages(unique // len(bench.pipes.pp), unique % len(bench.pipes.pp))
+    result = step.evaluate(bench.question, bench.cuts, bench.table, layouts, stages.at(pair))
+    outcome = run.evaluate(bench.circumstances, work(bench.cuts, layouts, result))
     return Found(
         bench=bench,
         candidates=candidates,
@@ -302,7 +358,7 @@ def evaluated(bench: Bench, candidates: Candidates, tally: Tally) -> Found:
     )
 
 
-def around_best(found: Found, tally: Tally) -> Candidates:
+def around_best(found: Found, fastest: Fastest, tally: Tally) -> Candidates:
     """Every number of replicas around the best candidates of each kind."""
     bench, layouts = found.bench, found.candidates.layouts
     breaches = np.sum(list(found.broken.values()), axis=0)
@@ -319,20 +375,23 @@ def around_best(found: Found, tally: Tally) -> Candidates:
     reach = np.maximum((best.dp * REFINED_RANGE / stride).astype(np.int64), 1)
     counts = [d + s * np.arange(-r, r + 1) for d, s, r in zip(best.dp, stride, reach, strict=True)]
     pair = np.repeat(np.arange(best.size), [len(c) for c in counts])
-    dp = np.concatenate(counts) if counts else np.zeros(0, np.int64)
+    dp = np.concatenate(counts)
     pair, dp = pair[dp > 0], dp[dp > 0]
-    more, _ = space.expand(bench.question, bench.cuts, best.cut, best.pp, best.vpp, dp, pair, best.sharding[pair])
-    reachable = used_devices(more, bench.cuts) <= bench.question.machine.largest_cluster
-    return timed(bench, more.take(np.flatnonzero(reachable)), tally)
+    pipe = pipe_of(bench, best)
+    more = bench.expand(best.cut[pair], pipe[pair], dp, best.sharding[pair])
+    reachable = np.flatnonzero(used_devices(more, bench.cuts) <= bench.question.machine.largest_cluster)
+    stages = bench.stages(best.cut, pipe)
+    return timed(bench, more.take(reachable), stages.at(pair[reachable]), fastest, tally)
 
 
 def look(bench: Bench, tally: Tally, progress: Progress | None = None) -> Found:
     """All candidates of one question."""
-    found = evaluated(bench, scan(bench, tally, progress), tally)
+    fastest = Fastest.on(bench)
+    found = evaluated(bench, scan(bench, fastest, tally, progress), tally)
     if bench.dp is None and found.candidates.layouts.size:
-        finer = evaluated(bench, around_best(found, tally), tally)
-        both = Candidates.joined([found.candidates, finer.candidates])
-        found = evaluated(bench, both, Tally())
+        finer = around_best(found, fastest, tally)
+        tally.evaluated += finer.layouts.size
+        found = evaluated(bench, Candidates.joined([found.candidates, finer]), Tally())
     for name, mask in found.broken.items():
         tally.rejected[name] += int(np.sum(mask))
     return found

@@ -9,11 +9,11 @@ from typing import get_args
 
 import numpy as np
 
-from clusterplan import run, shapes, space
+from clusterplan import run, shapes
 from clusterplan.arrays import IntArray
 from clusterplan.choose import alternatives, at_knee, best_choice, blocking
 from clusterplan.errors import ClusterplanError, LayoutError
-from clusterplan.layer import Question, price_layers
+from clusterplan.layer import Question
 from clusterplan.layout import (
     RECOMPUTE,
     SCHEDULES,
@@ -27,7 +27,7 @@ from clusterplan.layout import (
 )
 from clusterplan.plan import Answer, Blocking, Demands, Plan, make_plan
 from clusterplan.run import Circumstances
-from clusterplan.scan import Bench, Found, Progress, Tally, look, make_pairs
+from clusterplan.scan import Bench, Found, Progress, Tally, look, make_bench
 from clusterplan.scenario import Resolved
 from clusterplan.space import Fixed
 from clusterplan.workload import Format
@@ -96,18 +96,7 @@ def benches(resolved: Resolved, index: int, objective: str) -> Iterator[Bench]:
                 machine=machine,
                 domain_devices=domain,
             )
-            cuts, _ = space.all_cuts(question, fixed)
-            yield Bench(
-                question=question,
-                circumstances=circumstances_of(resolved, index),
-                demands=demands_of(resolved),
-                objective=objective,
-                cuts=cuts,
-                table=price_layers(question, cuts),
-                pairs=make_pairs(question, cuts, fixed),
-                shardings=tuple(space.shardings(question, fixed, allow)),
-                dp=fixed.dp,
-            )
+            yield make_bench(question, circumstances_of(resolved, index), demands_of(resolved), objective, fixed, allow)
 
 
 def search_machine(
@@ -219,7 +208,7 @@ def estimate(resolved: Resolved) -> Answer:
     chosen = () if scenario.recompute else (f"recompute is not given; {mode} is the least with which it fits",)
     if plan.verdict == "does_not_fit":
         chosen = ()
-    stops = ()
+    stops: tuple[Blocking, ...] = ()
     if plan.verdict == "does_not_fit":
         peak = plan.peak_bytes
         stops = (

@@ -6,16 +6,14 @@ Only legal rows are made. Ranges that are ours, not the software's, are named he
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from clusterplan import shapes
-from clusterplan.arrays import BoolArray, IntArray
+from clusterplan.arrays import IntArray
 from clusterplan.layer import Question
 from clusterplan.layout import (
-    BATCH_TOLERANCE,
     RECOMPUTE,
     SCHEDULES,
     SHARDING,
@@ -73,8 +71,15 @@ def tensor_sizes(question: Question, limits: Limits) -> list[int]:
     return [tp for tp in divisors(limits.heads) if tp <= limits.max_tp and (domain % tp == 0 or tp % domain == 0)]
 
 
-def all_cuts(question: Question, fixed: Fixed) -> tuple[Cuts, int]:
-    """Legal cuts, and how many were made."""
+def expert_sizes(question: Question, limits: Limits) -> list[int]:
+    """Expert-parallel sizes that fill or divide a scale-up domain, so that no group lies across its edge."""
+    domain = question.domain_devices
+    sizes = divisors(max(limits.experts, 1))
+    return [ep for ep in sizes if ep <= limits.max_ep and (domain % ep == 0 or ep % domain == 0)]
+
+
+def all_cuts(question: Question, fixed: Fixed) -> Cuts:
+    """Legal cuts."""
     model, stack = question.model, question.machine.stack
     limits = shapes.limits(model, question.job, stack)
     most_cp = max(1, limits.seq_len // FEWEST_TOKENS)
@@ -82,7 +87,7 @@ def all_cuts(question: Question, fixed: Fixed) -> tuple[Cuts, int]:
     rows = itertools.product(
         _axis(fixed.tp, tensor_sizes(question, limits)),
         _axis(fixed.cp, [c for c in (1, 2, 4, 8, 16, 32, 64) if c <= min(limits.max_cp, most_cp)]),
-        _axis(fixed.ep, [e for e in divisors(max(limits.experts, 1)) if e <= limits.max_ep]),
+        _axis(fixed.ep, expert_sizes(question, limits)),
         [False, True] if model.is_moe and fixed.etp is None else [False],
         _axis(fixed.micro_batch, list(MICRO_BATCHES)),
         [RECOMPUTE.index(mode) for mode in modes],
@@ -97,7 +102,7 @@ def all_cuts(question: Question, fixed: Fixed) -> tuple[Cuts, int]:
     )
     cuts = Cuts(**dict(zip(("tp", "cp", "ep", "etp", "micro_batch", "recompute"), table.T, strict=True)))
     legal = ~np.any(list(broken_cut_rules(cuts, limits).values()), axis=0)
-    return cuts.take(np.flatnonzero(legal)), cuts.size
+    return cuts.take(np.flatnonzero(legal))
 
 
 def pipelines(question: Question, fixed: Fixed, *, schedules: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -138,10 +143,8 @@ def replica_counts(lowest: int, highest: int) -> IntArray:
     return ladder
 
 
-def nearest_batch(
-    question: Question, dp: IntArray, micro_batch: IntArray, group: IntArray
-) -> tuple[IntArray, BoolArray]:
-    """Global batch nearest to the target that the layout can make, and whether it is near enough.
+def nearest_batch(question: Question, dp: IntArray, micro_batch: IntArray, group: IntArray) -> IntArray:
+    """Global batch nearest to the target that the layout can make; legality says whether it is near enough.
 
     Parameters
     ----------
@@ -152,9 +155,7 @@ def nearest_batch(
     """
     target = question.job.global_batch
     unit = dp * micro_batch * group
-    batch = np.maximum(np.round(target / unit), 1).astype(np.int64) * unit
-    tolerance = 0.0 if question.job.batch_fixed else BATCH_TOLERANCE
-    return batch, np.abs(batch - target) <= tolerance * target + 1e-9
+    return np.maximum(np.round(target / unit), 1).astype(np.int64) * unit
 
 
 def bought_devices(question: Question, used: IntArray) -> IntArray:
@@ -167,22 +168,19 @@ def bought_devices(question: Question, used: IntArray) -> IntArray:
 def expand(
     question: Question,
     cuts: Cuts,
-    pair_cut: IntArray,
-    pair_pp: IntArray,
-    pair_vpp: IntArray,
+    cut: IntArray,
+    pp: IntArray,
+    vpp: IntArray,
     dp: IntArray,
-    pair: IntArray,
     sharding: IntArray,
-) -> tuple[Layouts, BoolArray]:
-    """Layouts of pairs of a cut and a pipeline with numbers of replicas; and which of them have a legal batch."""
-    cut = pair_cut[pair]
-    pp, vpp = pair_pp[pair], pair_vpp[pair]
-    batch, near = nearest_batch(question, dp, cuts.micro_batch[cut], np.where(vpp > 1, pp, 1))
+) -> Layouts:
+    """Layouts with the batch nearest to the target and the devices of whole purchase units, shape ``(layout,)``."""
+    batch = nearest_batch(question, dp, cuts.micro_batch[cut], np.where(vpp > 1, pp, 1))
     used = cuts.tp[cut] * cuts.cp[cut] * pp * dp
     schedule = np.where(
         pp == 1, SCHEDULES.index("none"), np.where(vpp > 1, SCHEDULES.index("interleaved"), SCHEDULES.index("1f1b"))
     )
-    layouts = Layouts(
+    return Layouts(
         cut=cut,
         pp=pp,
         vpp=vpp,
@@ -192,7 +190,6 @@ def expand(
         global_batch=batch,
         bought_devices=bought_devices(question, used),
     )
-    return layouts, near
 
 
 def shardings(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[int]:
@@ -202,9 +199,3 @@ def shardings(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[
         return [SHARDING.index(fixed.sharding)]
     names = [s for s in stack.sharding if s in stack.default_sharding or s in allow]
     return [SHARDING.index(s) for s in names if s in SHARDING]
-
-
-def domains(question_devices: tuple[int, ...], all_devices: int) -> Iterator[int]:
-    """Numbers of devices of a scale-up domain that layouts may use: all of them, then the declared smaller ones."""
-    yield all_devices
-    yield from question_devices

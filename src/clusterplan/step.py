@@ -6,7 +6,8 @@ gathered for the layouts; sizes, sharding and batch come in after that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from clusterplan.layout import (
     SHARDING,
     Cuts,
     Layouts,
-    StageLayers,
     expert_replicas,
     micro_batches,
     stage_devices,
@@ -120,10 +120,8 @@ class StageTable:
     """Row of this table for each layout, shape ``(layout,)``."""
     stage: IntArray
     """Index of the stage."""
-    work_s: FloatArray
-    """One micro-batch on the stage, everything but dp and pp traffic. [s]"""
     all_stages_s: FloatArray
-    """The same through all the stages, shape ``(pair,)``. [s]"""
+    """One micro-batch through all the stages, everything but dp and pp traffic, shape ``(pair,)``. [s]"""
     slowest: dict[str, FloatArray]
     """Time parts of one micro-batch on the slowest stage by name, shape ``(pair,)`` each. [s]"""
     saved_bytes: FloatArray
@@ -136,6 +134,10 @@ class StageTable:
     """Parameters of the largest layer."""
     is_last: FloatArray
     """1 on the stage with the output head."""
+
+    def at(self, pair: IntArray) -> Self:
+        """The same sums, for layouts with these pairs."""
+        return replace(self, pair=pair)
 
 
 TIME_PARTS = (
@@ -152,16 +154,33 @@ TIME_PARTS = (
 STAGE_PARTS = TIME_PARTS[:-1]
 
 
-def part_counts(question: Question, pipelines: list[tuple[int, int]], *, every: bool) -> tuple[StageLayers, FloatArray]:
-    """How often a stage holds each part, shape ``(pipeline, stage, part)``, and the stages that are kept."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipelines:
+    """Pipelines under evaluation and what their stages hold."""
+
+    pp: IntArray
+    """Stages, shape ``(pipeline,)``."""
+    vpp: IntArray
+    """Chunks of layers on each stage, shape ``(pipeline,)``."""
+    stage: IntArray
+    """Stages that are kept, shape ``(pipeline, stage)``."""
+    count: FloatArray
+    """How often a stage holds each part, shape ``(pipeline, stage, part)``."""
+    is_last: FloatArray
+    """1 on the stage with the output head, shape ``(pipeline, stage)``."""
+
+
+def pipelines(question: Question, pairs: list[tuple[int, int]], *, every: bool = False) -> Pipelines:
+    """What the stages of some pipelines hold; only those that can be extreme, unless every stage is asked for."""
     model = question.model
-    where = stage_layers(shapes.layer_kinds(model), pipelines, every=every)
+    where = stage_layers(shapes.layer_kinds(model), pairs, every=every)
     count = np.zeros((*where.stage.shape, len(PARTS)))
     count[..., : len(shapes.KINDS)] = where.count
     count[..., PARTS.index("mtp")] = where.is_last * model.mtp_layers
     count[..., PARTS.index("embedding")] = where.is_first
     count[..., PARTS.index("head")] = where.is_last
-    return where, count
+    pp, vpp = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return Pipelines(pp=pp, vpp=vpp, stage=where.stage, count=count, is_last=where.is_last.astype(float))
 
 
 def model_counts(question: Question) -> FloatArray:
@@ -170,17 +189,9 @@ def model_counts(question: Question) -> FloatArray:
     return np.array([model.dense_layers, model.moe_layers, model.mtp_layers, 1, 1], dtype=float)
 
 
-def stage_table(question: Question, table: LayerTable, layouts: Layouts, *, every: bool = False) -> StageTable:
-    """Sum the parts of each stage, once for each pair of a cut and a pipeline."""
-    # Interleaving deeper than 2^20 chunks does not exist, so one integer holds pp, vpp and cut.
-    key = (layouts.cut * 2**20 + layouts.pp) * 2**20 + layouts.vpp
-    unique, pair = np.unique(key, return_inverse=True)
-    cut, pp, vpp = unique >> 40, (unique >> 20) & (2**20 - 1), unique & (2**20 - 1)
-    pipelines = sorted(set(zip(pp.tolist(), vpp.tolist(), strict=True)))
-    index = {p: i for i, p in enumerate(pipelines)}
-    row = np.array([index[p] for p in zip(pp.tolist(), vpp.tolist(), strict=True)])
-    where, count = part_counts(question, pipelines, every=every)
-    held = count[row]  # (pair, stage, part)
+def stage_table(question: Question, table: LayerTable, cut: IntArray, pipes: Pipelines, pipe: IntArray) -> StageTable:
+    """Sum the parts of each stage, for pairs of a cut and a pipeline (rows of the two tables, shape ``(pair,)``)."""
+    held = pipes.count[pipe]  # (pair, stage, part)
 
     def by_stage(name: str) -> FloatArray:
         return np.einsum("rsp,rp->rs", held, table.rows(name, cut))
@@ -188,13 +199,12 @@ def stage_table(question: Question, table: LayerTable, layouts: Layouts, *, ever
     times = {name: by_stage(name) for name in TIME_PARTS}
     work = np.sum([times[name] for name in STAGE_PARTS], axis=0)
     slowest = np.argmax(work, axis=1)
-    rows = np.arange(len(unique))
+    rows = np.arange(len(cut))
     whole = np.sum([table.rows(name, cut) for name in STAGE_PARTS], axis=0) @ model_counts(question)
     layer_parameters = table.rows("dense_parameters", cut) + table.rows("expert_parameters", cut)
     return StageTable(
-        pair=pair,
-        stage=where.stage[row],
-        work_s=work,
+        pair=rows,
+        stage=pipes.stage[pipe],
         all_stages_s=whole,
         slowest={"work_s": work[rows, slowest], **{name: t[rows, slowest] for name, t in times.items()}},
         saved_bytes=by_stage("saved_bytes"),
@@ -202,8 +212,14 @@ def stage_table(question: Question, table: LayerTable, layouts: Layouts, *, ever
         dense_parameters=by_stage("dense_parameters"),
         expert_parameters=by_stage("expert_parameters"),
         largest_layer=np.max((held > 0) * layer_parameters[:, None, :], axis=2),
-        is_last=where.is_last[row].astype(float),
+        is_last=pipes.is_last[pipe],
     )
+
+
+def one_stage_table(question: Question, table: LayerTable, layouts: Layouts) -> StageTable:
+    """All stages of a table of layouts with one row."""
+    pipes = pipelines(question, [(int(layouts.pp[0]), int(layouts.vpp[0]))], every=True)
+    return stage_table(question, table, layouts.cut, pipes, np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +352,13 @@ class Step:
     hfu: FloatArray
     """Hardware-FLOP utilisation: with what is recomputed."""
     tokens_per_s: FloatArray
+
+
+def least_s(cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
+    """Time that a step takes at least: its micro-batches and the fill, no traffic of dp and pp, shape ``(layout,)``."""
+    work = stages.slowest["work_s"][stages.pair]
+    fill = pipeline.bubble_s(stages.all_stages_s[stages.pair], work, 0.0, layouts.pp, layouts.vpp)
+    return pipeline.steady_s(micro_batches(layouts, cuts), work) + fill
 
 
 def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts, stages: StageTable) -> Step:

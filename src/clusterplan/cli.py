@@ -1,0 +1,639 @@
+"""The command line: read what was asked, call the library once, print.
+
+Only typer is imported before a command is known, so that help comes at once. Results go to standard output, all else
+to standard error. Exit codes: 0 an answer; 1 something that the user can mend; 2 a wrong command line; 3 nothing is
+feasible, or an estimate that does not fit; 70 a bug; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clusterplan import __version__
+from clusterplan.errors import ClusterplanError
+
+if TYPE_CHECKING:
+    from clusterplan.catalog import Catalog
+    from clusterplan.report import Page
+    from clusterplan.scenario import Resolved, Scenario
+
+INFEASIBLE = 3
+BUG = 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+"""What a shell reports of a program whose reader went away."""
+
+app = typer.Typer(
+    name="clusterplan",
+    help="Plan the cluster, power and cost of training a very large model.\n\n"
+    "\b\n"
+    "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d\n"
+    "clusterplan size kimi-k2 --hardware gb200-nvl72,dgx-h200 --tokens 15.5T --budget 80M --json\n"
+    "clusterplan compare llama-3.1-405b --hardware dgx-h100,dgx-b200 --tokens 15.6T --deadline 120d\n"
+    "clusterplan models show config.json",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: rich costs as much time as everything else in it
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+profiles = typer.Typer(
+    help="Profiles: what is known about hardware, software, places and prices.", no_args_is_help=True
+)
+models = typer.Typer(help="Models: their shapes, parameters and work.", no_args_is_help=True)
+app.add_typer(profiles, name="profiles")
+app.add_typer(models, name="models")
+
+
+# --- Options ----------------------------------------------------------------------------------------------------
+
+
+def _option(kind: Any, *names: str, help: str, **more: Any) -> Any:  # noqa: A002
+    return Annotated[kind, typer.Option(*names, help=help, show_default=False, **more)]
+
+
+def _text(name: str, metavar: str, help: str) -> Any:  # noqa: A002
+    return _option(str | None, name, metavar=metavar, help=help)
+
+
+def _texts(name: str, metavar: str, help: str) -> Any:  # noqa: A002
+    return _option(list[str] | None, name, metavar=metavar, help=help)
+
+
+OPTIONS: dict[str, Any] = {
+    "model": Annotated[
+        str | None,
+        typer.Argument(metavar="MODEL", help="A profile's name, the path of a config.json, or - for one on stdin."),
+    ],
+    "hardware": _texts("--hardware", "S[,S]", "Systems, as dgx-h100,gb200-nvl72."),
+    "tokens": _text("--tokens", "N", "Tokens to train on: 15T, 15_000B. [default: 20 per active parameter]"),
+    "deadline": _text("--deadline", "TIME", "When it must be done: 90d, 12 weeks."),
+    "devices": _text("--devices", "N|A:B", "Number of devices, or fewest and most."),
+    "budget": _text("--budget", "USD", "Most that it may cost: 80M."),
+    "power": _text("--power", "POWER", "Most that the site may draw: 50MW."),
+    "objective": _text("--objective", "NAME", "What is to be least: wall, cost, energy, carbon, devices."),
+    "confidence": _text("--confidence", "P", "Probability with which the deadline is to be met: 0.9, 90%."),
+    "site": _text("--site", "NAME", "Profile of the place."),
+    "cooling": _text("--cooling", "NAME", "Profile of the cooling design."),
+    "prices": _text("--prices", "NAME", "Profile of the price list."),
+    "stack": _text("--stack", "NAME", "Profile of the training software."),
+    "fabric": _text("--fabric", "NAME", "Profile of the network between systems."),
+    "storage": _text("--storage", "NAME", "Profile of the storage."),
+    "precision": _text("--precision", "FORMAT", "Format of matrix products: bf16, fp16, fp8, fp4, int8."),
+    "seq_len": _text("--seq-len", "N", "Tokens of a sequence."),
+    "global_batch": _text("--global-batch", "N", "Sequences of a step, exactly."),
+    "allow": _texts("--allow", "NAME", "Techniques beyond the software's defaults, as fp8 or borderline (memory)."),
+    "sets": _texts("--set", "KEY=VALUE", "Change a figure of a profile: site.usd_per_kwh=0.05."),
+    "scenario": _option(
+        Path | None, "--scenario", metavar="FILE", help="TOML file with any of this; options override."
+    ),
+    "save": _option(
+        Path | None, "--save", metavar="FILE", help="Write the question, defaults filled in, as such a file."
+    ),
+    "profiles": _option(list[Path] | None, "--profiles", metavar="DIR", help="Directory with profiles of your own."),
+    "tp": _text("--tp", "N", "Tensor-parallel group."),
+    "pp": _text("--pp", "N", "Pipeline stages."),
+    "vpp": _text("--vpp", "N", "Chunks of layers on each stage (virtual stages)."),
+    "cp": _text("--cp", "N", "Context-parallel group."),
+    "ep": _text("--ep", "N", "Expert-parallel group."),
+    "etp": _text("--etp", "N", "Tensor-parallel group of the experts."),
+    "dp": _text("--dp", "N", "Data-parallel replicas. [default: what the devices allow]"),
+    "micro_batch": _text("--micro-batch", "N", "Sequences of a micro-batch."),
+    "recompute": _text("--recompute", "MODE", "none, selective or full. [default: the least that fits]"),
+    "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3 or fsdp."),
+    "schedule": _text("--schedule", "NAME", "none, 1f1b or interleaved."),
+    "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
+    "format": _text(
+        "--format", "FORM", "table, json, jsonl, csv or md. [default: by the output file's name, or table]"
+    ),
+    "as_json": _option(bool, "--json", help="The same as --format json."),
+    "output": _option(Path | None, "-o", "--output", metavar="FILE", help="File to write to; - is standard output."),
+    "force": _option(bool, "--force", help="Replace files that exist."),
+    "sources": _option(bool, "--sources", help="List every figure with its source."),
+    "no_color": _option(bool, "--no-color", help="No colours, as with NO_COLOR set."),
+}
+"""Options by the name that a command gets their value under."""
+
+OUTPUT = ("format", "as_json", "output", "force", "no_color")
+QUESTION = (
+    "model", "hardware", "tokens", "deadline", "devices", "budget", "power", "objective", "confidence", "site",
+    "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch", "allow", "sets",
+    "scenario", "save", "profiles", *OUTPUT, "sources",
+)  # fmt: skip
+LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule")
+NOT_ASKED = {"scenario", "save", "profiles", "all_stages", "sources", *OUTPUT}
+"""Options that are no part of the question."""
+
+Command = Callable[..., int]
+
+
+def takes(*names: str) -> Callable[[Command], Callable[..., None]]:
+    """Give a command these options, and tell the user what it cannot do.
+
+    The command gets the options as keyword arguments, after arguments of its own, and returns an exit code.
+    """
+
+    def decorate(command: Command) -> Callable[..., None]:
+        @functools.wraps(command)
+        def told(*args: Any, **given: Any) -> None:
+            try:
+                code = command(*args, **given)
+            except ClusterplanError as problem:
+                _complain(problem, as_json=_form(given, strict=False) in {"json", "jsonl"})
+                code = problem.exit_code
+            except BrokenPipeError:
+                _drop_output()
+                code = BROKEN_PIPE
+            except KeyboardInterrupt:
+                code = INTERRUPTED
+            raise typer.Exit(code)
+
+        hints = inspect.get_annotations(command, eval_str=True)
+        parameters = [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        own = [p.replace(annotation=hints[p.name]) for p in parameters]
+        shared = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                annotation=OPTIONS[name],
+                default=False if OPTIONS[name].__origin__ is bool else None,
+            )
+            for name in names
+        ]
+        told.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+        told.__annotations__ = {p.name: p.annotation for p in (*own, *shared)}
+        return told
+
+    return decorate
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"clusterplan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.", show_default=False)
+    ] = False,
+) -> None:
+    """What holds for all commands."""
+
+
+# --- Commands ---------------------------------------------------------------------------------------------------
+
+
+@app.command(epilog="Exit codes: 0 a plan, 1 a mistake in the question, 2 in the command line, 3 nothing is feasible.")
+@takes(*QUESTION)
+def size(**given: Any) -> int:
+    """Find cluster and parallel split together.
+
+    \b
+    clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d
+    clusterplan size kimi-k2 --hardware gb200-nvl72,dgx-h200 --budget 80M --json
+    clusterplan size config.json --hardware dgx-h100 --devices 1024:16384 --objective energy
+    """
+    with _output(given) as write:
+        resolved = _resolved(given)
+        from clusterplan import search
+
+        with _progress() as progress:
+            answer = search.size(resolved, progress)
+        write(answer.document(), resolved.scenario)
+    return 0 if answer.feasible else INFEASIBLE
+
+
+@app.command(epilog="Exit codes: 0 if any column has a plan, 3 if none; 1 and 2 as always.")
+@takes(*QUESTION)
+def compare(**given: Any) -> int:
+    """Show hardware side by side under the same constraints.
+
+    \b
+    clusterplan compare llama-3.1-405b --hardware dgx-a100,dgx-h100,dgx-b200 --tokens 15.6T --deadline 120d
+    """
+    with _output(given) as write:
+        resolved = _resolved(given)
+        from clusterplan import report, search
+
+        with _progress() as progress:
+            answers = search.compare(resolved, progress)
+        write(report.comparison([answer.document() for answer in answers]), resolved.scenario)
+    return 0 if any(answer.feasible for answer in answers) else INFEASIBLE
+
+
+@app.command(epilog="Exit codes: 0 it fits, 1 it is no legal layout, 2 a wrong command line, 3 it does not fit.")
+@takes(*QUESTION, *LAYOUT, "all_stages")
+def estimate(**given: Any) -> int:
+    """Compute one layout in depth.
+
+    \b
+    clusterplan estimate llama-3.1-405b --hardware dgx-h100 --devices 16384 --tp 8 --pp 16 --vpp 8 \\
+        --micro-batch 1 --global-batch 2048 --seq-len 8192
+    """
+    with _output(given) as write:
+        resolved = _resolved(given)
+        from clusterplan import search
+
+        answer = search.estimate(resolved)
+        write(answer.document(), resolved.scenario)
+    return 0 if answer.feasible else INFEASIBLE
+
+
+@app.command()
+@takes("profiles", *OUTPUT)
+def explain(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file, as --save writes it.")],
+    field: Annotated[str, typer.Argument(metavar="FIELD", help="A number of the plan, as step.bubble_s.")],
+    **given: Any,
+) -> int:
+    """Show where a number of a plan comes from: formula, inputs, sources.
+
+    \b
+    clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d --save job.toml
+    clusterplan explain job.toml cost.total_usd
+    """
+    with _output(given) as write:
+        resolved = _resolved({"scenario": scenario, "profiles": given["profiles"]})
+        from clusterplan import search
+        from clusterplan.explain import explain as explained
+
+        if resolved.scenario.tp is not None:
+            answer = search.estimate(resolved)
+        else:
+            with _progress() as progress:
+                answer = search.size(resolved, progress)
+        write(explained(answer, field))
+    return 0
+
+
+@profiles.command("list")
+@takes("profiles", *OUTPUT)
+def list_profiles(
+    folder: Annotated[str | None, typer.Argument(metavar="[FOLDER]", help="Only this folder, as systems.")] = None,
+    **given: Any,
+) -> int:
+    """List the names of all profiles."""
+    with _output(given) as write:
+        from clusterplan import report
+
+        catalog = _catalog(given)
+        folders = catalog.folders if folder is None else (folder,)
+        write(report.profiles_document({one: catalog.names(one) for one in folders}))
+    return 0
+
+
+@profiles.command("show")
+@takes("profiles", *OUTPUT)
+def show_profile(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As dgx-h100, or systems/dgx-h100.")], **given: Any
+) -> int:
+    """Show every figure of a profile with its unit, kind and source."""
+    with _output(given) as write:
+        from clusterplan import report
+        from clusterplan.catalog import FOLDERS
+
+        catalog = _catalog(given)
+        folder, name = _named(catalog, name)
+        record = catalog.load(FOLDERS[folder], name)
+        write(report.profile_document(folder, name, str(catalog.path(folder, name)), record))
+    return 0
+
+
+@profiles.command("check")
+@takes("as_json")
+def check_profiles(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Profiles to check.")], **given: Any
+) -> int:
+    """Say everything that is wrong with profiles."""
+    from clusterplan.catalog import check
+    from clusterplan.files import printable
+
+    found = {printable(file): check(file) for file in files}
+    if given["as_json"]:
+        rows = [{"file": file, "problems": problems} for file, problems in found.items()]
+        _print(json.dumps({"files": rows}, indent=2, sort_keys=True) + "\n")
+    else:
+        _print("".join(f"{file}: no problem\n" for file, problems in found.items() if not problems))
+        for problems in found.values():
+            for problem in problems:
+                _say(problem)
+    return int(any(found.values()))
+
+
+@profiles.command("path")
+@takes("profiles")
+def path_of_profiles(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A profile; else the directories.")] = None,
+    **given: Any,
+) -> int:
+    """Show where profiles are looked for, or the file of one."""
+    catalog = _catalog(given)
+    paths = catalog.directories if name is None else (catalog.path(*_named(catalog, name)),)
+    _print("".join(f"{path}\n" for path in paths))
+    return 0
+
+
+@models.command("list")
+@takes("profiles", *OUTPUT)
+def list_models(**given: Any) -> int:
+    """List the models that have a profile."""
+    with _output(given) as write:
+        from clusterplan import report
+
+        write(report.profiles_document({"models": _catalog(given).names("models")}))
+    return 0
+
+
+@models.command("show")
+@takes("seq_len", "profiles", *OUTPUT)
+def show_model(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A profile's name, a config.json, or - for stdin.")],
+    **given: Any,
+) -> int:
+    """Show the parameters of a model and the work of a token.
+
+    \b
+    clusterplan models show deepseek-v3
+    clusterplan models show config.json --json
+    """
+    with _output(given) as write:
+        from clusterplan import report, scenario, units
+
+        catalog = _catalog(given)
+        _, record, warnings = scenario._model(scenario.Scenario(model=model), catalog)
+        usual = catalog.defaults().seq_len
+        seq_len = min(record.learned_positions or usual, usual)
+        if given["seq_len"] is not None:
+            seq_len = units.parse(given["seq_len"], "count", where="--seq-len")
+        write(report.model_document(record, seq_len, warnings))
+    return 0
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------
+
+
+def _catalog(given: dict[str, Any]) -> Catalog:
+    from clusterplan.catalog import Catalog
+
+    return Catalog(given.get("profiles") or ())
+
+
+def _named(catalog: Catalog, name: str) -> tuple[str, str]:
+    """Folder and name of a profile that may be given with or without its folder."""
+    from clusterplan.reading import shown, unknown
+
+    folder, slash, rest = name.rpartition("/")
+    if slash and folder in catalog.folders:
+        return folder, rest
+    found = [one for one in catalog.folders if name in catalog.names(one)]
+    if len(found) == 1:
+        return found[0], name
+    if found:
+        raise ClusterplanError(
+            f"{len(found)} profiles are named {name!r}", nearest=tuple(f"{one}/{name}" for one in found)
+        )
+    raise unknown(f"no profile named {shown(name)}", name, {n for one in catalog.folders for n in catalog.names(one)})
+
+
+def _resolved(given: dict[str, Any]) -> Resolved:
+    """The question with nothing left open."""
+    from clusterplan import shapes
+    from clusterplan.scenario import Scenario, override, read_scenario, resolve
+
+    base = Scenario() if given.get("scenario") is None else read_scenario(given["scenario"])
+    asked = {key: value for key, value in given.items() if key not in NOT_ASKED}
+    for key in ("hardware", "allow"):  # repeated, with commas, or both
+        asked[key] = ",".join(asked.get(key) or ()) or None
+    question = override(base, asked)
+    if not question.model and given.get("scenario") is None:
+        raise typer.BadParameter("give a model, or a scenario file with --scenario", param_hint="MODEL")
+    return resolve(question, _catalog(given), lambda model: shapes.parameters(model).active)
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------
+
+
+def _form(given: dict[str, Any], *, strict: bool = True) -> str:
+    """Form of the output: what was asked for, else what the name of the file says, else a table."""
+    asked, as_json, file = given.get("format"), given.get("as_json"), given.get("output")
+    known = ("table", "json", "jsonl", "csv", "md")
+    if strict and asked is not None and asked not in known:
+        raise typer.BadParameter(f"{asked!r} is not one of {', '.join(known)}", param_hint="--format")
+    if strict and as_json and asked not in {None, "json"}:
+        raise typer.BadParameter(f"--json and --format {asked} exclude each other", param_hint="--json")
+    if as_json:
+        return "json"
+    suffix = file.suffix[1:].lower() if file is not None else ""
+    return asked or (suffix if suffix in known else "table")
+
+
+@contextmanager
+def _output(given: dict[str, Any]) -> Iterator[Callable[..., None]]:
+    """A function that writes a document, and the question behind it, to where the user wants them.
+
+    Files that may not be written are refused before anything is computed.
+    """
+    form = _form(given)
+    file, save, force = given.get("output"), given.get("save"), bool(given.get("force"))
+    file = None if file is not None and str(file) == "-" else file
+    if file is not None and save is not None and os.path.realpath(file) == os.path.realpath(save):
+        raise ClusterplanError("--output and --save name the same file", where=str(file))
+    for path in (file, save):
+        if path is not None:
+            _refuse_unwritable(path, force=force)
+
+    def write(document: dict[str, Any], scenario: Scenario | None = None) -> None:
+        from dataclasses import replace
+
+        from clusterplan.files import write_atomically
+        from clusterplan.report import Page, render
+
+        page = Page() if file is not None else _page(given)
+        page = replace(page, sources=bool(given.get("sources")), stages=bool(given.get("all_stages")))
+        text = render(document, form, page)
+        if save is not None and scenario is not None:
+            from clusterplan.scenario import dump
+
+            write_atomically(save, dump(scenario), force=force)
+        if file is not None:
+            write_atomically(file, text, force=force)
+        else:
+            _print(text)
+
+    yield write
+
+
+def _refuse_unwritable(path: Path, *, force: bool) -> None:
+    """Say now what writing would say after minutes of work."""
+    from clusterplan.files import printable
+
+    where = printable(path)
+    try:
+        if path.is_dir():
+            raise ClusterplanError("is a directory, not a file", where=where)
+        if path.exists() and not path.is_file():
+            raise ClusterplanError("is not a regular file", where=where)
+        if path.exists() and not force:
+            raise ClusterplanError("exists; --force replaces it", where=where)
+        folder = Path(os.path.realpath(path)).parent
+        if not folder.is_dir():
+            raise ClusterplanError(f"no directory {printable(folder)}", where=where)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ClusterplanError(f"cannot be written: no permission in {printable(folder)}", where=where)
+    except OSError as problem:
+        raise ClusterplanError(f"cannot be written: {problem.strerror or problem}", where=where) from None
+    except ValueError as problem:  # a null character in the name
+        raise ClusterplanError(f"is no file name: {problem}", where=where) from None
+
+
+def _page(given: dict[str, Any]) -> Page:
+    """The terminal, or a page of 80 columns where there is none."""
+    from shutil import get_terminal_size
+
+    from clusterplan.report import WIDTH, Page
+
+    is_terminal = _is_terminal(sys.stdout)
+    plain = given.get("no_color") or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return Page(
+        width=get_terminal_size((WIDTH, 24)).columns if is_terminal else WIDTH,
+        colour=is_terminal and not plain,
+        encoding=getattr(sys.stdout, "encoding", None) or "utf-8",
+    )
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def _print(text: str) -> None:
+    """Write to standard output, all of it or an error."""
+    if sys.stdout is None or sys.stdout.closed:
+        raise ClusterplanError("is closed", where="standard output")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        _drop_output()
+        raise ClusterplanError(f"cannot be written: {problem.strerror}", where="standard output") from None
+
+
+def _drop_output() -> None:
+    """Leave nothing that Python would try to write at its end."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def _say(text: str) -> None:
+    """One line on standard error, if there is one."""
+    try:
+        print(f"clusterplan: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def _complain(problem: ClusterplanError, *, as_json: bool) -> None:
+    """Say what is wrong: one line, or one JSON object."""
+    if not as_json:
+        return _say(str(problem))
+    told = {"error": problem.message, "where": problem.where, "nearest": list(problem.nearest)}
+    try:
+        print(json.dumps(told, sort_keys=True), file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):
+        pass
+    return None
+
+
+QUIET_S = 1.0
+"""Nothing is said about work that is done sooner."""
+BETWEEN_S = 0.2
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float, str], None] | None]:
+    """A function that shows how far the search is, on a terminal, after a second; None where nobody looks."""
+    stream = sys.stderr
+    if not _is_terminal(stream):
+        yield None
+        return
+    begin = last = time.monotonic()
+    shown = 0
+
+    def show(share: float, text: str) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if now - begin < QUIET_S or now - last < BETWEEN_S:
+            return
+        last = now
+        line = f"{share:4.0%} {text}"[:78]
+        stream.write(f"\r{line:<{shown}}")
+        stream.flush()
+        shown = len(line)
+
+    try:
+        yield show
+    finally:
+        if shown:
+            stream.write(f"\r{'':<{shown}}\r")
+            stream.flush()
+
+
+# --- Entry ------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        code = _exit_code()
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as problem:
+        _drop_output()
+        _say(f"standard output cannot be written: {problem.strerror or problem}")
+        return 1
+    return code
+
+
+def _exit_code() -> int:
+    try:
+        app(prog_name="clusterplan")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    except (KeyboardInterrupt, OSError):
+        raise
+    except Exception as bug:
+        if os.environ.get("CLUSTERPLAN_DEBUG") or os.environ.get("PYTEST_CURRENT_TEST"):
+            raise
+        text = " ".join(f"{type(bug).__name__}: {bug}".split())[:200]
+        _say(f"a bug: {text}; please report it with the output of the same command after CLUSTERPLAN_DEBUG=1")
+        return BUG
+    return 0
