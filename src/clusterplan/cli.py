@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,14 +34,21 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 """What a shell reports of a program whose reader went away."""
 
+
+def _help(text: str, *examples: str) -> str:
+    """Help with its examples first, which are not wrapped."""
+    return "\n\n".join([text, "\b\n" + "\n".join(examples)]) if examples else text
+
+
 app = typer.Typer(
     name="clusterplan",
-    help="Plan the cluster, power and cost of training a very large model.\n\n"
-    "\b\n"
-    "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d\n"
-    "clusterplan size kimi-k2 --hardware gb200-nvl72,dgx-h200 --tokens 15.5T --budget 80M --json\n"
-    "clusterplan compare llama-3.1-405b --hardware dgx-h100,dgx-b200 --tokens 15.6T --deadline 120d\n"
-    "clusterplan models show config.json",
+    help=_help(
+        "Plan the cluster, power and cost of training a very large model.",
+        "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d",
+        "clusterplan size kimi-k2 --hardware gb200-nvl72,dgx-h200 --tokens 15.5T --budget 80M --json",
+        "clusterplan compare llama-3.1-405b --hardware dgx-h100,dgx-b200 --tokens 15.6T --deadline 120d",
+        "clusterplan models show config.json",
+    ),
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: rich costs as much time as everything else in it
     pretty_exceptions_enable=False,
@@ -195,16 +202,18 @@ def start(
 # --- Commands ---------------------------------------------------------------------------------------------------
 
 
-@app.command(epilog="Exit codes: 0 a plan, 1 a mistake in the question, 2 in the command line, 3 nothing is feasible.")
+@app.command(
+    help=_help(
+        "Find cluster and parallel split together.",
+        "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d",
+        "clusterplan size kimi-k2 --hardware gb200-nvl72,dgx-h200 --budget 80M --json",
+        "clusterplan size config.json --hardware dgx-h100 --devices 1024:16384 --objective energy",
+    ),
+    epilog="Exit codes: 0 a plan, 1 a mistake in the question, 2 in the command line, 3 nothing is feasible.",
+)
 @takes(*QUESTION)
 def size(**given: Any) -> int:
-    """Find cluster and parallel split together.
-
-    \b
-    clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d
-    clusterplan size kimi-k2 --hardware gb200-nvl72,dgx-h200 --budget 80M --json
-    clusterplan size config.json --hardware dgx-h100 --devices 1024:16384 --objective energy
-    """
+    """Find cluster and parallel split together."""
     with _output(given) as write:
         resolved = _resolved(given)
         from clusterplan import search
@@ -215,14 +224,16 @@ def size(**given: Any) -> int:
     return 0 if answer.feasible else INFEASIBLE
 
 
-@app.command(epilog="Exit codes: 0 if any column has a plan, 3 if none; 1 and 2 as always.")
+@app.command(
+    help=_help(
+        "Show hardware side by side under the same constraints.",
+        "clusterplan compare llama-3.1-405b --hardware dgx-a100,dgx-h100,dgx-b200 --tokens 15.6T --deadline 120d",
+    ),
+    epilog="Exit codes: 0 if any column has a plan, 3 if none; 1 and 2 as always.",
+)
 @takes(*QUESTION)
 def compare(**given: Any) -> int:
-    """Show hardware side by side under the same constraints.
-
-    \b
-    clusterplan compare llama-3.1-405b --hardware dgx-a100,dgx-h100,dgx-b200 --tokens 15.6T --deadline 120d
-    """
+    """Show hardware side by side under the same constraints."""
     with _output(given) as write:
         resolved = _resolved(given)
         from clusterplan import report, search
@@ -233,15 +244,17 @@ def compare(**given: Any) -> int:
     return 0 if any(answer.feasible for answer in answers) else INFEASIBLE
 
 
-@app.command(epilog="Exit codes: 0 it fits, 1 it is no legal layout, 2 a wrong command line, 3 it does not fit.")
+@app.command(
+    help=_help(
+        "Compute one layout in depth.",
+        "clusterplan estimate llama-3.1-405b --hardware dgx-h100 --devices 16384 --tp 8 --pp 16 --vpp 8 \\",
+        "    --micro-batch 1 --global-batch 2048 --seq-len 8192",
+    ),
+    epilog="Exit codes: 0 it fits, 1 it is no legal layout, 2 a wrong command line, 3 it does not fit.",
+)
 @takes(*QUESTION, *LAYOUT, "all_stages")
 def estimate(**given: Any) -> int:
-    """Compute one layout in depth.
-
-    \b
-    clusterplan estimate llama-3.1-405b --hardware dgx-h100 --devices 16384 --tp 8 --pp 16 --vpp 8 \\
-        --micro-batch 1 --global-batch 2048 --seq-len 8192
-    """
+    """Compute one layout in depth."""
     with _output(given) as write:
         resolved = _resolved(given)
         from clusterplan import search
@@ -251,19 +264,20 @@ def estimate(**given: Any) -> int:
     return 0 if answer.feasible else INFEASIBLE
 
 
-@app.command()
+@app.command(
+    help=_help(
+        "Show where a number of a plan comes from: formula, inputs, sources.",
+        "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d --save job.toml",
+        "clusterplan explain job.toml cost.total_usd",
+    )
+)
 @takes("profiles", *OUTPUT)
 def explain(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file, as --save writes it.")],
     field: Annotated[str, typer.Argument(metavar="FIELD", help="A number of the plan, as step.bubble_s.")],
     **given: Any,
 ) -> int:
-    """Show where a number of a plan comes from: formula, inputs, sources.
-
-    \b
-    clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d --save job.toml
-    clusterplan explain job.toml cost.total_usd
-    """
+    """Show where a number of a plan comes from: formula, inputs, sources."""
     with _output(given) as write:
         resolved = _resolved({"scenario": scenario, "profiles": given["profiles"]})
         from clusterplan import search
@@ -306,7 +320,7 @@ def show_profile(
 
         catalog = _catalog(given)
         folder, name = _named(catalog, name)
-        record = catalog.load(FOLDERS[folder], name)
+        record: Any = catalog.load(FOLDERS[folder], name)
         write(report.profile_document(folder, name, str(catalog.path(folder, name)), record))
     return 0
 
@@ -356,18 +370,20 @@ def list_models(**given: Any) -> int:
     return 0
 
 
-@models.command("show")
+@models.command(
+    "show",
+    help=_help(
+        "Show the parameters of a model and the work of a token.",
+        "clusterplan models show deepseek-v3",
+        "clusterplan models show config.json --json",
+    ),
+)
 @takes("seq_len", "profiles", *OUTPUT)
 def show_model(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A profile's name, a config.json, or - for stdin.")],
     **given: Any,
 ) -> int:
-    """Show the parameters of a model and the work of a token.
-
-    \b
-    clusterplan models show deepseek-v3
-    clusterplan models show config.json --json
-    """
+    """Show the parameters of a model and the work of a token."""
     with _output(given) as write:
         from clusterplan import report, scenario, units
 
@@ -546,22 +562,15 @@ def _drop_output() -> None:
 
 def _say(text: str) -> None:
     """One line on standard error, if there is one."""
-    try:
+    with suppress(OSError, ValueError, AttributeError):
         print(f"clusterplan: {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):
-        pass
 
 
 def _complain(problem: ClusterplanError, *, as_json: bool) -> None:
     """Say what is wrong: one line, or one JSON object."""
-    if not as_json:
-        return _say(str(problem))
     told = {"error": problem.message, "where": problem.where, "nearest": list(problem.nearest)}
-    try:
-        print(json.dumps(told, sort_keys=True), file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):
-        pass
-    return None
+    with suppress(OSError, ValueError, AttributeError):
+        print(json.dumps(told, sort_keys=True) if as_json else f"clusterplan: {problem}", file=sys.stderr, flush=True)
 
 
 QUIET_S = 1.0

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -346,7 +347,7 @@ def _texts(cls: type) -> Mapping[str, str]:
 
 def _texts_below(body: Sequence[ast.stmt]) -> dict[str, str]:
     found = {}
-    for entry, below in zip(body, body[1:], strict=False):
+    for entry, below in pairwise(body):
         target = entry.target if isinstance(entry, ast.AnnAssign) else None
         if isinstance(entry, ast.Assign):
             target = entry.targets[0]  # type: ignore[assignment]

@@ -249,7 +249,9 @@ def _terminal(blocks: Iterable[Block], page: Page) -> str:
                     console.print(Padding(Text(head), (0, 0, 0, 2)))
                 console.print(Padding(Text(text, style="dim" if head else ""), (0, 0, 0, 4 if head else 2)))
         else:
-            for part in _fitting(block, width) if block.is_wide else [block]:
+            for piece, part in enumerate(_fitting(block, width) if block.is_wide else [block]):
+                if piece:
+                    console.print()
                 console.print(_table(part))
         if block.caption:
             console.print(Padding(Text(block.caption, style="dim"), (0, 0, 0, 4)))
@@ -589,9 +591,18 @@ def _fit(memory: Document) -> str:
     return f"{_VERDICTS.get(memory['verdict'], memory['verdict'])}: {left} of {usable} usable ({device} on the device)"
 
 
+_STAGE_HEADS: Mapping[str, str] = {
+    "gradients_bytes": "grads",
+    "optimizer_bytes": "optim",
+    "activations_bytes": "activ",
+    "fragmentation_bytes": "fragm",
+    "context_bytes": "context",
+}
+
+
 def _stages_block(stages: Sequence[Document]) -> Block:
     names = [name for name in stages[0] if name not in {"stage", "total_bytes"} and any(one[name] for one in stages)]
-    heads = ("stage", "total", *(label_of(name)[:9].strip() for name in names))
+    heads = ("stage", "total", *(_STAGE_HEADS.get(name, label_of(name)) for name in names))
     rows = [(str(one["stage"]), *(f"{one[n] / 2**30:,.1f}" for n in ("total_bytes", *names))) for one in stages]
     return Block(title="Memory by stage, GiB", heads=heads, rows=tuple(rows), is_wide=True)
 
@@ -653,7 +664,8 @@ def _energy_rows(energy: Document, carbon: Document) -> Iterator[tuple[str, str]
     yield (
         "carbon",
         f"{format_mass_co2e(carbon['total_kg_co2e'])}: electricity "
-        f"{format_mass_co2e(carbon['operational_kg_co2e'])}{contract}, making {format_mass_co2e(carbon['embodied_kg_co2e'])}",
+        f"{format_mass_co2e(carbon['operational_kg_co2e'])}{contract}, "
+        f"making {format_mass_co2e(carbon['embodied_kg_co2e'])}",
     )
 
 
@@ -1036,7 +1048,7 @@ def _model_blocks(document: Document) -> Iterator[Block]:
     rows = [(label, f"{counts[name]:,}", format_count(counts[name])) for name, label in names.items() if counts[name]]
     yield Block(title="Parameters", rows=tuple(rows), right=(1, 2))
     flop = document["flop_per_token"]
-    rows = [
+    work = [
         ("model FLOP, attention in full", flop["model"]),
         ("model FLOP, attention causal", flop["model_causal"]),
         ("weights", flop["matrix"]),
@@ -1045,11 +1057,11 @@ def _model_blocks(document: Document) -> Iterator[Block]:
         ("attention, causal half", flop["attention_causal"]),
     ]
     title = f"Work of one token, forward and backward, in sequences of {flop['seq_len']:,}"
-    yield Block(title=title, rows=tuple((label, f"{value / 1e9:,.1f} GFLOP") for label, value in rows), right=(1,))
+    yield Block(title=title, rows=tuple((label, f"{value / 1e9:,.1f} GFLOP") for label, value in work), right=(1,))
     hidden = {"schema", "version", "name", "source", "parameters", "flop_per_token", "warnings"}
     shape = {key: value for key, value in document.items() if key not in hidden}
-    rows = [(path, said("", value)) for path, value in _leaves(shape) if value not in ("", 0, "false")]
-    yield Block(title="Shape", rows=tuple(rows), right=(1,))
+    numbers = [(path, said("", value)) for path, value in _leaves(shape) if value not in ("", 0, "false")]
+    yield Block(title="Shape", rows=tuple(numbers), right=(1,))
     if document["warnings"]:
         yield Block(title="Warnings", rows=tuple(("", text) for text in document["warnings"]), are_notes=True)
 
@@ -1111,8 +1123,7 @@ def _profile_blocks(document: Document) -> Iterator[Block]:
     yield Block(title=f"{document['folder']}/{document['name']}", rows=(("", document["path"]),), are_notes=True)
     plain = [one for one in document["figures"] if not one["kind"]]
     if plain:
-        rows = tuple((one["key"], said("", one["value"])) for one in plain)
-        yield Block(rows=rows)
+        yield Block(rows=tuple((one["key"], said("", one["value"])) for one in plain))
     sources: dict[tuple[str, str], list[Document]] = {}
     for one in document["figures"]:
         if one["kind"]:
