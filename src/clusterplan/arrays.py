@@ -1,5 +1,9 @@
 """Names for the arrays that formulas take and give."""
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,4 +14,11 @@ BoolArray = NDArray[np.bool_]
 ArrayLike = float | FloatArray | IntArray
 """One number or many: what a formula takes. Narrower than numpy's, so that it can be multiplied as it stands."""
 
-__all__ = ["ArrayLike", "BoolArray", "FloatArray", "IntArray"]
+
+def total(parts: Iterable[FloatArray]) -> FloatArray:
+    """Sum of arrays, at least one, without stacking them first.
+
+    >>> total([np.array([1.0, 2.0]), np.array([3.0, 4.0])]).tolist()
+    [4.0, 6.0]
+    """
+    return reduce(add, parts)

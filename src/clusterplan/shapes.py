@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from clusterplan.arrays import BoolArray, FloatArray, IntArray
+from clusterplan.arrays import BoolArray, FloatArray, IntArray, total
 from clusterplan.hardware import Stack
 from clusterplan.layout import RECOMPUTE, Cuts, Limits
 from clusterplan.workload import Job, Model
@@ -180,12 +180,12 @@ class Shape:
     @property
     def matrix_flop(self) -> FloatArray:
         """Products with weights, forward. [FLOP]"""
-        return np.sum([p.flop for p in self.products], axis=0) + np.zeros_like(self.input_bytes)
+        return total([np.zeros_like(self.input_bytes), *(p.flop for p in self.products)])
 
     @property
     def attention_flop(self) -> FloatArray:
         """Attention without its projections, forward, causal half only. [FLOP]"""
-        return np.sum([c.flop for c in self.cores], axis=0) + np.zeros_like(self.input_bytes)
+        return total([np.zeros_like(self.input_bytes), *(c.flop for c in self.cores)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -615,7 +615,7 @@ def saved_bytes(shape: Shape, cuts: Cuts, stack: Stack, eager: bool) -> FloatArr
 
 def working_bytes(shape: Shape, stack: Stack, eager: bool) -> FloatArray:
     """What one layer holds while its own backward pass runs, everything kept, shape ``(cut,)``. [byte]"""
-    return np.sum([_held_bytes(o, stack, eager) for o in _workers(shape)], axis=0)
+    return total(_held_bytes(o, stack, eager) for o in _workers(shape))
 
 
 def _workers(shape: Shape) -> Iterable[Product | Core | Vector]:
@@ -688,19 +688,19 @@ def parameters(model: Model) -> Parameters:
     cuts, plain = _uncut(), Software()
     ends = [embedding_shape(model, cuts, 1, plain), head_shape(model, cuts, 1, plain)]
     embedding, head = (int(e.weight_elements("dense")[0]) for e in ends)
-    total = active = embedding + head
+    whole = active = embedding + head
     for kind, count in _kind_counts(model).items():
         if count:
             shape = layer_shape(model, kind, cuts, 1, plain)
             dense, expert = (int(shape.weight_elements(pool)[0]) for pool in ("dense", "expert"))
             visited = expert * model.moe.top_k // model.moe.experts if model.moe else 0
-            total += count * (dense + expert)
+            whole += count * (dense + expert)
             active += count * (dense + visited)
     mtp = 0
     if model.mtp_layers:
         shape = layer_shape(model, "mtp", cuts, 1, plain)
         mtp = model.mtp_layers * int(shape.weight_elements("dense")[0] + shape.weight_elements("expert")[0])
-    return Parameters(total=total, active=active, embedding=embedding, mtp=mtp)
+    return Parameters(total=whole, active=active, embedding=embedding, mtp=mtp)
 
 
 def flop_per_token(model: Model, seq_len: int) -> TokenFlop:

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from clusterplan import shapes
-from clusterplan.arrays import FloatArray, IntArray
+from clusterplan.arrays import FloatArray, IntArray, total
 from clusterplan.formulas import compute, memory, network, pipeline
 from clusterplan.layer import PARTS, Group, LayerTable, Question, group
 from clusterplan.layout import (
@@ -63,13 +63,13 @@ class StepTime:
     @property
     def total_s(self) -> FloatArray:
         """Length of the step. [s]"""
-        return np.sum([getattr(self, part.name) for part in fields(self)], axis=0)
+        return total(getattr(self, part.name) for part in fields(self))
 
     @property
     def communication_s(self) -> FloatArray:
         """Exposed communication of all kinds. [s]"""
         kinds = ("tp", "cp", "ep", "pp", "dp")
-        return np.sum([getattr(self, f"{kind}_exposed_s") for kind in kinds], axis=0)
+        return total(getattr(self, f"{kind}_exposed_s") for kind in kinds)
 
     @property
     def waiting_s(self) -> FloatArray:
@@ -106,7 +106,7 @@ class StageMemory:
     @property
     def total_bytes(self) -> FloatArray:
         """What the device's own tools would show. [byte]"""
-        return np.sum([getattr(self, part.name) for part in fields(self)], axis=0)
+        return total(getattr(self, part.name) for part in fields(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,10 +197,10 @@ def stage_table(question: Question, table: LayerTable, cut: IntArray, pipes: Pip
         return np.einsum("rsp,rp->rs", held, table.rows(name, cut))
 
     times = {name: by_stage(name) for name in TIME_PARTS}
-    work = np.sum([times[name] for name in STAGE_PARTS], axis=0)
+    work = total(times[name] for name in STAGE_PARTS)
     slowest = np.argmax(work, axis=1)
     rows = np.arange(len(cut))
-    whole = np.sum([table.rows(name, cut) for name in STAGE_PARTS], axis=0) @ model_counts(question)
+    whole = total(table.rows(name, cut) for name in STAGE_PARTS) @ model_counts(question)
     layer_parameters = table.rows("dense_parameters", cut) + table.rows("expert_parameters", cut)
     return StageTable(
         pair=rows,
@@ -283,7 +283,7 @@ def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: Stage
             stages.largest_layer[pair], stack.weight_bytes, stack.gradient_bytes, split.is_gathered[:, None]
         ),
     }
-    allocated = np.sum(list(parts.values()), axis=0)
+    allocated = total(parts.values())
     return StageMemory(
         **parts,
         fragmentation_bytes=memory.fragmentation_bytes(allocated, stack.fragmentation_fraction),
@@ -399,9 +399,7 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
         ),
     }
     devices = used_devices(layouts, cuts)
-    jitter = network.jitter_s(
-        np.sum(list(parts.values()), axis=0), devices / machine.system.node_devices, stack.step_noise_fraction
-    )
+    jitter = network.jitter_s(total(parts.values()), devices / machine.system.node_devices, stack.step_noise_fraction)
     time = StepTime(**parts, jitter_s=jitter)
     tokens = layouts.global_batch.astype(np.float64) * job.seq_len
     model_flop = tokens * shapes.flop_per_token(question.model, job.seq_len).model
