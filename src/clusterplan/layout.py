@@ -145,7 +145,11 @@ def broken_cut_rules(cuts: Cuts, limits: Limits) -> Mapping[str, BoolArray]:
         | (limits.sequence_parallel & (limits.seq_len % cuts.tp != 0)),
         "experts divide by ep": (local % cuts.ep != 0),
         "ep needs experts": (experts == 0) & (cuts.ep > 1),
-        "etp is 1 or tp": (cuts.etp != cuts.tp) & ~((cuts.etp == 1) & (limits.expert_tensor_parallel or experts == 0)),
+        "etp is 1 or tp": np.where(
+            experts == 0,
+            cuts.etp != 1,
+            (cuts.etp != cuts.tp) & ~((cuts.etp == 1) & limits.expert_tensor_parallel),
+        ).astype(bool),
     }
 
 
@@ -211,7 +215,7 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         + choices(nearest_divisors(axes["ep"], max(limits.experts, 1))),
         "ep needs experts": f"ep = {axes['ep']} for a model without experts; only 1",
         "etp is 1 or tp": f"etp = {axes['etp']}; "
-        + choices((1, axes["tp"]) if limits.expert_tensor_parallel else (axes["tp"],)),
+        + choices((1,) if not limits.experts else (1, axes["tp"]) if limits.expert_tensor_parallel else (axes["tp"],)),
         "batch divides by dp × micro-batch": f"global batch {batch} is no multiple of {unit}; nearest: "
         + multiples(batch, unit),
         "batch near its target": f"global batch {batch} is more than {BATCH_TOLERANCE:.0%} from {limits.batch_target}",

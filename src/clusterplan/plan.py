@@ -232,7 +232,8 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
     """One plan as plain JSON values."""
     machine, outcome = plan.question.machine, plan.run
     prices = plan.circumstances.prices
-    cost = _object(outcome.cost, "total_usd")
+    # Parts that the basis does not have (rent where machines are owned) are left out rather than null.
+    cost = {name: value for name, value in _object(outcome.cost, "total_usd").items() if value is not None}
     cost |= {
         "usd_per_million_tokens": _number(outcome.usd_per_million_tokens),
         "basis": prices.basis,

@@ -270,7 +270,7 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts]:
         tp=one(tp),
         cp=one(cp),
         ep=one(ep),
-        etp=one(scenario.etp or (1 if resolved.model.is_moe else tp)),
+        etp=one(scenario.etp or (1 if machine.stack.expert_tensor_parallel or not resolved.model.is_moe else tp)),
         micro_batch=one(micro_batch),
         recompute=one(RECOMPUTE.index(recompute)),
     )

@@ -84,19 +84,21 @@ def all_cuts(question: Question, fixed: Fixed) -> Cuts:
     limits = shapes.limits(model, question.job, stack)
     most_cp = max(1, limits.seq_len // FEWEST_TOKENS)
     modes = stack.recompute if fixed.recompute is None else (fixed.recompute,)
+    # Experts are cut like the rest or not at all, where the software can; a dense model has none to cut.
+    cut_experts = [False] if not model.is_moe else [False, True] if stack.expert_tensor_parallel else [True]
     rows = itertools.product(
         _axis(fixed.tp, tensor_sizes(question, limits)),
         _axis(fixed.cp, [c for c in (1, 2, 4, 8, 16, 32, 64) if c <= min(limits.max_cp, most_cp)]),
         _axis(fixed.ep, expert_sizes(question, limits)),
-        [False, True] if model.is_moe and fixed.etp is None else [False],
+        cut_experts,
         _axis(fixed.micro_batch, list(MICRO_BATCHES)),
         [RECOMPUTE.index(mode) for mode in modes],
     )
     table = np.array(
         [
-            (tp, cp, ep, fixed.etp or (1 if model.is_moe and not cut_experts else tp), micro_batch, mode)
-            for tp, cp, ep, cut_experts, micro_batch, mode in rows
-            if not (cut_experts and tp == 1)
+            (tp, cp, ep, fixed.etp or (tp if is_cut else 1), micro_batch, mode)
+            for tp, cp, ep, is_cut, micro_batch, mode in rows
+            if not (is_cut and len(cut_experts) == 2 and (tp == 1 or fixed.etp is not None))
         ],
         dtype=np.int64,
     )

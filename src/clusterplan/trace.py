@@ -146,6 +146,6 @@ def formula(function: Callable[P, R]) -> Callable[P, R]:
         finally:
             recorder.open.pop()
         recorder.calls.append(call)
-        return call.output  # type: ignore[no-any-return]
+        return call.output
 
     return watched
