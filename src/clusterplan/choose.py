@@ -13,7 +13,7 @@ from clusterplan.plan import Blocking, Demands, Plan, make_plan
 from clusterplan.run import Run
 from clusterplan.scan import Found, Tally
 
-USEFUL_MARGIN = 0.2
+USEFUL_MARGIN = 0.1
 """Free memory beyond this share of the device makes a plan no safer."""
 
 MARGIN_STEP = 0.05
@@ -60,7 +60,7 @@ def preferred(found: Found, rows: IntArray) -> IntArray:
     """Tied rows from most to least preferred.
 
     What decides is what can go wrong: first the free memory, in steps of 5 % of the device up to the useful margin;
-    then recompute and deep interleaving are avoided; then fewer cuts; the value itself comes last.
+    then recompute is avoided; then fewer cuts; the value itself comes last.
     """
     bench, layouts = found.bench, found.candidates.layouts
     cuts, device = bench.cuts, bench.question.machine.accelerator
@@ -68,7 +68,7 @@ def preferred(found: Found, rows: IntArray) -> IntArray:
     free = 1 - found.candidates.peak_bytes[rows] / device.memory_bytes
     margin = np.floor(np.minimum(free, USEFUL_MARGIN) / MARGIN_STEP)
     groups = cuts.tp[cut] * cuts.cp[cut] * layouts.pp[rows] * cuts.ep[cut]
-    order = np.lexsort((found.value[rows], groups, layouts.vpp[rows], cuts.recompute[cut], -margin))
+    order = np.lexsort((found.value[rows], groups, cuts.recompute[cut], -margin))
     return rows[order]
 
 

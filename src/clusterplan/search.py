@@ -32,6 +32,9 @@ from clusterplan.scenario import Resolved
 from clusterplan.space import Fixed
 from clusterplan.workload import Format
 
+SURE = 0.9
+"""A plan that meets its deadline with less probability than this is warned of."""
+
 
 def fixed_axes(resolved: Resolved) -> Fixed:
     """Axes that the scenario sets."""
@@ -150,11 +153,11 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
         plan=plan,
         ties=ties,
         alternatives=tuple((why, other.plan()) for why, other in alternatives(ranked, chosen)[:4]),
-        warnings=(*resolved.warnings, *reasons, *warnings(resolved, plan)),
+        warnings=(*resolved.warnings, *reasons, *warnings(plan)),
     )
 
 
-def warnings(resolved: Resolved, plan: Plan) -> list[str]:
+def warnings(plan: Plan) -> list[str]:
     """What a reader of the plan should know before signing."""
     found = []
     machine, job = plan.question.machine, plan.question.job
@@ -162,13 +165,12 @@ def warnings(resolved: Resolved, plan: Plan) -> list[str]:
     best = machine.accelerator.best_published_mfu.get(job.precision)
     if best is not None and mfu > best:
         found.append(f"MFU {mfu:.1%} is above {best:.1%}, the best published for {machine.accelerator.name}")
-    if resolved.scenario.deadline_s is not None and resolved.confidence < 0.9:
-        sure = plan.run.progress.deadline_probability
-        assert sure is not None
-        found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence 0.9 plans for more")
+    sure = plan.run.progress.deadline_probability
+    if sure is not None and float(sure[0]) < SURE:
+        found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence {SURE} plans for more")
     if plan.verdict == "borderline":
         found.append("memory is inside the safety margin; expect to tune the allocator")
-    if machine.accelerator.name and best is None:
+    if best is None:
         found.append(f"no published MFU of {machine.accelerator.name} in {job.precision} to compare with")
     return found
 
@@ -222,7 +224,7 @@ def estimate(resolved: Resolved) -> Answer:
         plan=plan,
         considered=1,
         evaluated=1,
-        warnings=(*resolved.warnings, *chosen, *warnings(resolved, plan)),
+        warnings=(*resolved.warnings, *chosen, *warnings(plan)),
         blocking=stops,
         by_stage=True,
     )
