@@ -66,6 +66,8 @@ class Accelerator:
     int8_flop_per_s: float | None = None
     best_published_mfu: Mapping[str, float] = field(default_factory=dict)
     """Best model-FLOP utilisation that somebody published for a large run, by format."""
+    aliases: tuple[str, ...] = ()
+    """Names by which tables of measured runs call it."""
 
     def peak_flop_per_s(self, precision: str) -> float | None:
         """Dense peak of a format, None where the vendor gives none. [FLOP/s]"""
@@ -252,6 +254,8 @@ class Stack:
     """Half width of the 90 % interval of a predicted step time, relative."""
     ranking_error_fraction: float
     """Differences of predicted step times below this say nothing about the order."""
+    frameworks: tuple[str, ...] = ()
+    """Parts of the names by which tables of measured runs call it, in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
