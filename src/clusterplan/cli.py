@@ -156,7 +156,8 @@ def takes(*names: str) -> Callable[[Command], Callable[..., None]]:
             try:
                 code = command(*args, **given)
             except ClusterplanError as problem:
-                _complain(problem, as_json=_form(given, strict=False) in {"json", "jsonl"})
+                as_json = given.get("as_json") or given.get("format") in {"json", "jsonl"}
+                _complain(problem, as_json=bool(as_json))
                 code = problem.exit_code
             except BrokenPipeError:
                 _drop_output()
@@ -441,13 +442,13 @@ def _resolved(given: dict[str, Any]) -> Resolved:
 # --- Writing ----------------------------------------------------------------------------------------------------
 
 
-def _form(given: dict[str, Any], *, strict: bool = True) -> str:
+def _form(given: dict[str, Any]) -> str:
     """Form of the output: what was asked for, else what the name of the file says, else a table."""
     asked, as_json, file = given.get("format"), given.get("as_json"), given.get("output")
     known = ("table", "json", "jsonl", "csv", "md")
-    if strict and asked is not None and asked not in known:
+    if asked is not None and asked not in known:
         raise typer.BadParameter(f"{asked!r} is not one of {', '.join(known)}", param_hint="--format")
-    if strict and as_json and asked not in {None, "json"}:
+    if as_json and asked not in {None, "json"}:
         raise typer.BadParameter(f"--json and --format {asked} exclude each other", param_hint="--json")
     if as_json:
         return "json"

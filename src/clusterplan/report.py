@@ -853,7 +853,7 @@ def reason(blocking: Document) -> str:
     Examples
     --------
     >>> reason({"constraint": "deadline", "required": 86400.0, "best": 172800.0, "unit": "s", "nearest_feasible": None})
-    'deadline: asked 24.0 h, best 48.0 h (off by 100 %)'
+    'deadline: asked 24.0 h, best 2.00 days (off by 100 %)'
     """
     unit, required, best = blocking.get("unit", ""), blocking.get("required"), blocking.get("best")
     parts = []
@@ -934,12 +934,14 @@ def _default_said(one: Document) -> str:
     return f"{value:,} {unit}".rstrip()
 
 
+_KIND_NOUNS = {("datasheet", True): "datasheet figures", ("datasheet", False): "datasheet figure"}
+
+
 def _evidence_blocks(evidence: Sequence[Document], *, all_of_them: bool) -> Iterator[Block]:
     unique = {(one["what"], str(one["value"])): one for one in evidence}
     kinds = [one["kind"] for one in unique.values()]
     counts = [(kind, kinds.count(kind)) for kind in KINDS]
-    nouns = {"datasheet": "datasheet figures"}
-    summary = ", ".join(f"{count} {nouns.get(kind, kind)}" for kind, count in counts if count)
+    summary = ", ".join(f"{count} {_KIND_NOUNS.get((kind, count > 1), kind)}" for kind, count in counts if count)
     listed = "" if all_of_them else " (--sources lists them)"
     yield Block(rows=(("", f"Rests on: {summary}{listed}"),), are_notes=True)
     if all_of_them:
