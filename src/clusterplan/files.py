@@ -17,7 +17,9 @@ LONGEST_PATH = 300
 """Characters of a path that a message shows."""
 
 
-def read_text(path: Path, error: type[ClusterplanError] = ClusterplanError) -> str:
+def read_text(
+    path: Path, error: type[ClusterplanError] = ClusterplanError, *, largest: int = LARGEST_FILE_BYTES
+) -> str:
     """Text of a small regular file in UTF-8.
 
     Parameters
@@ -39,8 +41,8 @@ def read_text(path: Path, error: type[ClusterplanError] = ClusterplanError) -> s
             raise error("is a directory, not a file", where=where)
         if not stat.S_ISREG(about.st_mode):
             raise error("is not a regular file", where=where)
-        if about.st_size > LARGEST_FILE_BYTES:
-            raise error(f"has {about.st_size:,} bytes; at most {LARGEST_FILE_BYTES:,} are read", where=where)
+        if about.st_size > largest:
+            raise error(f"has {about.st_size:,} bytes; at most {largest:,} are read", where=where)
         data = path.read_bytes()
     except FileNotFoundError:
         raise error("no such file", where=where) from None

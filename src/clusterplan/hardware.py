@@ -254,6 +254,8 @@ class Stack:
     """Half width of the 90 % interval of a predicted step time, relative."""
     ranking_error_fraction: float
     """Differences of predicted step times below this say nothing about the order."""
+    reported_memory: Literal["allocated", "reserved", "device"] = "reserved"
+    """What its logs call peak memory: of tensors, of the allocator, or of the whole device."""
     frameworks: tuple[str, ...] = ()
     """Parts of the names by which tables of measured runs call it, in lower case."""
 

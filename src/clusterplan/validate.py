@@ -1,0 +1,427 @@
+"""Predictions beside measured runs: time and memory of each row, and how right they are by source.
+
+Nothing is fitted here. What a row leaves blank is taken from the software's defaults and named in ``inferred``; a row
+whose shape or batch is not known is skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from clusterplan import step
+from clusterplan.arrays import IntArray
+from clusterplan.catalog import Catalog
+from clusterplan.formulas import memory
+from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
+from clusterplan.layer import Question, price_layers
+from clusterplan.layout import (
+    RECOMPUTE,
+    SCHEDULES,
+    SHARDING,
+    Cuts,
+    Layouts,
+    broken_cut_rules,
+    broken_layout_rules,
+)
+from clusterplan.measured import Measured
+from clusterplan.plan import verdict
+from clusterplan.shapes import limits
+from clusterplan.workload import Attention, Experts, Format, Job, Model
+
+GIB = 2.0**30
+FORMATS = {"mxfp8": "fp8", "nvfp4": "fp4", "fp32": "", **{name: name for name in get_args(Format)}}
+"""Formats of tables as formats of ours; the empty one is not modelled."""
+
+UNKNOWN_STACK = "megatron-core"
+"""Software that an unknown framework is taken for."""
+
+UNKNOWN_ERROR_FRACTION = 0.35
+"""Half width of the 90 % interval where the software is not known (assumed: published rows of software without any
+fitted row lay 12 % off on the median and 56 % at the 90th percentile, most of them slower than predicted)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One measured run beside its prediction; None where there is none."""
+
+    id: str
+    source: str
+    accelerator: str | None
+    family: str | None = None
+    accelerators: int | None = None
+    skipped: str | None = None
+    """Why there is no prediction."""
+    stack: str | None = None
+    stack_assumed: bool = False
+    inferred: tuple[str, ...] = ()
+    """What the row left blank, with what was taken."""
+    predicted_step_s: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    measured_step_s: float | None = None
+    error_fraction: float | None = None
+    """Predicted over measured step time, less 1."""
+    predicted_allocated_gib: float | None = None
+    predicted_reserved_gib: float | None = None
+    predicted_device_gib: float | None = None
+    predicted_peak_gib: float | None = None
+    """The one of the three that its source measured."""
+    measured_peak_gib: float | None = None
+    memory_error_fraction: float | None = None
+    verdict: str | None = None
+    """``fits``, ``borderline`` or ``does_not_fit``."""
+    ran: bool | None = None
+    """Whether the run is known to have fitted, or known not to have."""
+
+
+class SkipError(Exception):
+    """A row that cannot be judged; the reason is its text."""
+
+
+class Judge:
+    """Turns measured runs into questions and answers them."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.stacks = [catalog.load(Stack, name) for name in catalog.names(Stack)]
+        self.systems: dict[str, System] = {}
+        for name in catalog.names(System):
+            system = catalog.load(System, name)
+            device = catalog.load(Accelerator, system.accelerator)
+            for alias in (device.name, *device.aliases):
+                self.systems.setdefault(alias.lower(), system)
+
+    def rows(self, runs: Iterable[Measured], progress: Callable[[int], None] | None = None) -> list[Judged]:
+        """All rows, in their order."""
+        judged = []
+        for number, row in enumerate(runs, 1):
+            judged.append(self.row(row))
+            if progress:
+                progress(number)
+        return judged
+
+    def row(self, row: Measured) -> Judged:
+        """One row."""
+        base = Judged(
+            id=row.id,
+            source=row.source,
+            accelerator=row.accelerator,
+            family=row.family,
+            accelerators=row.accelerators,
+            measured_step_s=row.measured_step_s,
+            measured_peak_gib=row.peak_mem_gib or None,
+            ran=False if row.oom else True if row.measured_step_s or row.peak_mem_gib else None,
+        )
+        try:
+            return self._judged(row, base)
+        except SkipError as reason:
+            return dataclasses.replace(base, skipped=str(reason))
+
+    def _judged(self, row: Measured, base: Judged) -> Judged:
+        inferred: list[str] = []
+        machine, assumed = self.machine(row, inferred)
+        question = question_of(row, machine, inferred)
+        cuts, layouts = layout_of(row, question, inferred)
+        table = price_layers(question, cuts)
+        stages = step.one_stage_table(question, table, layouts)
+        held = step.stage_memory(question, cuts, layouts, stages)
+        result = step.evaluate(question, cuts, table, layouts, stages)
+        predicted = float(result.time.total_s[0])
+        error = UNKNOWN_ERROR_FRACTION if assumed else float(machine.stack.step_error_fraction)
+        heaviest = int(np.argmax(held.total_bytes[0]))
+        device = float(held.total_bytes[0, heaviest]) / GIB
+        reserved = device - float(held.context_bytes[0, heaviest]) / GIB
+        allocated = reserved - float(held.fragmentation_bytes[0, heaviest]) / GIB
+        peak = {"allocated": allocated, "reserved": reserved, "device": device}[machine.stack.reported_memory]
+        usable = float(memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction))
+        return dataclasses.replace(
+            base,
+            stack=machine.stack.name,
+            stack_assumed=assumed,
+            inferred=tuple(inferred),
+            predicted_step_s=predicted,
+            low_s=predicted * (1 - error),
+            high_s=predicted * (1 + error),
+            error_fraction=predicted / base.measured_step_s - 1 if base.measured_step_s else None,
+            predicted_allocated_gib=allocated,
+            predicted_reserved_gib=reserved,
+            predicted_device_gib=device,
+            predicted_peak_gib=peak,
+            memory_error_fraction=peak / base.measured_peak_gib - 1 if base.measured_peak_gib else None,
+            verdict=verdict(device * GIB, usable, float(machine.accelerator.memory_bytes)),
+        )
+
+    def stack(self, row: Measured) -> tuple[Stack, bool]:
+        """Software of a row, and whether it is only assumed: the longest name that the row's framework contains."""
+        words = (row.framework or "").lower()
+        named = [(len(w), s.name, s) for s in self.stacks for w in s.frameworks if w in words]
+        if named:
+            return max(named)[2], False
+        return self.catalog.load(Stack, UNKNOWN_STACK), True
+
+    def machine(self, row: Measured, inferred: list[str]) -> tuple[Machine, bool]:
+        """Hardware and software of a row, with the network that it states."""
+        system = self.systems.get((row.accelerator or "").lower())
+        if system is None:
+            raise SkipError(f"no profile of accelerator {row.accelerator}")
+        stack, assumed = self.stack(row)
+        if assumed:
+            inferred.append(f"framework: {stack.name}")
+        changes: dict[str, Any] = {}
+        if row.scaleup_domain and row.scaleup_domain != system.scaleup_devices:
+            changes["scaleup_devices"] = row.scaleup_domain
+        if row.scaleup_gb_s:
+            changes["scaleup_bytes_per_s"] = row.scaleup_gb_s * 1e9
+        fabric = self.catalog.load(Fabric, system.fabric)
+        if row.scaleout_gbit_s:
+            rate = row.scaleout_gbit_s * 1e9 / 8
+            changes["scaleout_bytes_per_s"] = rate
+            fabric = dataclasses.replace(fabric, port_bytes_per_s=max(rate, fabric.port_bytes_per_s))
+        else:
+            inferred.append(f"scaleout_gbit_s: {system.scaleout_bytes_per_s * 8 / 1e9:.0f}")
+        if row.attention == "naive":
+            stack = dataclasses.replace(stack, attention_kernels=("eager",))
+        elif row.attention == "flash" and stack.attention_kernels[0] == "eager":
+            stack = dataclasses.replace(stack, attention_kernels=("flash2", "cudnn"))
+        if row.sp is not None and (row.tp or 1) > 1:
+            stack = dataclasses.replace(stack, sequence_parallel=row.sp)
+        return (
+            Machine(
+                system=dataclasses.replace(system, **changes),
+                accelerator=self.catalog.load(Accelerator, system.accelerator),
+                fabric=fabric,
+                stack=stack,
+            ),
+            assumed,
+        )
+
+
+def _given(row: Measured, name: str) -> int:
+    value = getattr(row, name)
+    if not value:
+        raise SkipError(f"{name} is not stated")
+    return int(value)
+
+
+def model_of(row: Measured) -> Model:
+    """Shape of a row's model."""
+    heads = _given(row, "heads")
+    hidden = _given(row, "hidden")
+    moe = None
+    if row.family == "moe":
+        width = row.moe_ffn or _given(row, "ffn")
+        moe = Experts(
+            experts=_given(row, "experts"),
+            top_k=_given(row, "top_k"),
+            ffn=width,
+            shared_ffn=width * (row.shared_experts or 0),
+            dense_layers=row.dense_layers or 0,
+        )
+    if row.ffn is None and (moe is None or moe.dense_layers):
+        raise SkipError("ffn is not stated")
+    return Model(
+        name=row.model or row.id,
+        source=row.source,
+        layers=_given(row, "layers"),
+        hidden=hidden,
+        vocab=_given(row, "vocab"),
+        ffn=row.ffn or 0,
+        gated_mlp=bool(row.gated_mlp),
+        tied_embeddings=bool(row.tied_embeddings),
+        attention=Attention(heads=heads, kv_heads=row.kv_heads or heads, head_dim=row.head_dim or hidden // heads),
+        moe=moe,
+    )
+
+
+def question_of(row: Measured, machine: Machine, inferred: list[str]) -> Question:
+    """Model, job and machine of a row."""
+    precision = FORMATS.get(row.precision or "bf16", "")
+    if row.precision is None:
+        inferred.append("precision: bf16")
+    if precision == "fp16" and not machine.accelerator.fp16_flop_per_s:
+        precision = "bf16"  # 16-bit formats run alike
+    if precision not in machine.accelerator.gemm_efficiency and precision == "fp16":
+        precision = "bf16"
+    if not machine.accelerator.peak_flop_per_s(precision) or precision not in machine.accelerator.gemm_efficiency:
+        raise SkipError(f"no product efficiency of {machine.accelerator.name} in {row.precision}")
+    job = Job(
+        tokens=1e12,
+        seq_len=_given(row, "seq_len"),
+        global_batch=_given(row, "global_batch"),
+        batch_fixed=True,
+        precision=precision,
+    )
+    return Question(model=model_of(row), job=job, machine=machine, domain_devices=machine.system.scaleup_devices)
+
+
+def _recompute(row: Measured, inferred: list[str]) -> str:
+    if row.recompute in RECOMPUTE:
+        return row.recompute
+    inferred.append("recompute: none")
+    return "none"
+
+
+def _sharding(row: Measured, stack: Stack, inferred: list[str]) -> str:
+    stated = {"hsdp": "fsdp"}.get(row.sharding or "", row.sharding)
+    if stated in SHARDING:
+        return stated
+    inferred.append(f"sharding: {stack.default_sharding[0]}")
+    return stack.default_sharding[0]
+
+
+def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[Cuts, Layouts]:
+    """The row's layout as tables with one row."""
+    stack = question.machine.stack
+    tp, pp, vpp, cp, ep = (getattr(row, name) or 1 for name in ("tp", "pp", "vpp", "cp", "ep"))
+    devices, micro_batch = _given(row, "accelerators"), _given(row, "micro_batch")
+    dp, rest = divmod(devices, tp * pp * cp)
+    if rest or not dp:
+        raise SkipError(f"{devices} devices are no multiple of tp × pp × cp = {tp * pp * cp}")
+    is_moe = question.model.is_moe
+    etp = (row.etp or (1 if ep > 1 or stack.expert_tensor_parallel else tp)) if is_moe else 1
+    if row.vpp is None and pp > 1:
+        inferred.append("vpp: 1")
+
+    def one(value: int) -> IntArray:
+        return np.array([value], dtype=np.int64)
+
+    schedule = "none" if pp == 1 else "interleaved" if vpp > 1 else "1f1b"
+    cuts = Cuts(
+        tp=one(tp),
+        cp=one(cp),
+        ep=one(ep if is_moe else 1),
+        etp=one(etp),
+        micro_batch=one(micro_batch),
+        recompute=one(RECOMPUTE.index(_recompute(row, inferred))),
+    )
+    layouts = Layouts(
+        cut=one(0),
+        pp=one(pp),
+        vpp=one(vpp if pp > 1 else 1),
+        dp=one(dp),
+        sharding=one(SHARDING.index(_sharding(row, stack, inferred))),
+        schedule=one(SCHEDULES.index(schedule)),
+        global_batch=one(question.job.global_batch),
+        bought_devices=one(devices),
+    )
+    # What a published run did was possible, whatever reach a profile states; only arithmetic is checked.
+    allowed = dataclasses.replace(
+        limits(question.model, question.job, stack),
+        max_tp=tp, max_pp=pp, max_cp=cp, max_ep=ep, uneven_pipeline=True, expert_tensor_parallel=True,
+    )  # fmt: skip
+    rules = {**broken_cut_rules(cuts, allowed), **broken_layout_rules(layouts, cuts, allowed)}
+    broken = [name for name, mask in rules.items() if mask[0] and name not in LENIENT]
+    if broken:
+        raise SkipError(f"not possible as stated: {', '.join(broken)}")
+    return cuts, layouts
+
+
+LENIENT = ("interleaving divides micro-batches by pp", "sequence divides by 2 × cp × tp", "a layer for each stage")
+"""Rules of some software that published runs of other software need not keep."""
+
+
+# Summary --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """How far predictions are from measurements in a group of rows; fractions."""
+
+    rows: int
+    median: float
+    p90: float
+    worst: float
+    bias: float
+    """Median of the signed error: negative where runs were slower, or took more memory, than predicted."""
+    inside_interval: float | None = None
+    """Share of the rows inside the stated interval."""
+
+
+def errors(values: Iterable[float], inside: Iterable[bool] | None = None) -> Errors | None:
+    """Errors of a group; None for an empty one."""
+    signed = np.array(list(values), dtype=float)
+    if not len(signed):
+        return None
+    size = np.abs(signed)
+    return Errors(
+        rows=len(signed),
+        median=float(np.median(size)),
+        p90=float(np.quantile(size, 0.9)),
+        worst=float(size.max()),
+        bias=float(np.median(signed)),
+        inside_interval=None if inside is None else float(np.mean(list(inside))),
+    )
+
+
+def time_errors(rows: Iterable[Judged]) -> Errors | None:
+    """Errors of step times."""
+    timed = [r for r in rows if r.error_fraction is not None]
+    return errors(
+        (r.error_fraction for r in timed if r.error_fraction is not None),
+        (bool(r.low_s and r.high_s and r.measured_step_s and r.low_s <= r.measured_step_s <= r.high_s) for r in timed),
+    )
+
+
+def memory_errors(rows: Iterable[Judged]) -> Errors | None:
+    """Errors of peak memory."""
+    return errors(r.memory_error_fraction for r in rows if r.memory_error_fraction is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """How often the verdict on memory was right."""
+
+    out_of_memory: int
+    """Runs known to have ended for want of memory."""
+    called: int
+    """Those of which it was said."""
+    ran: int
+    """Runs known to have fitted."""
+    false_alarms: int
+    """Those of which it was said that they do not fit."""
+
+
+def verdicts(rows: Iterable[Judged]) -> Verdicts:
+    """Verdicts on rows whose end is known."""
+    known = [r for r in rows if r.verdict is not None and r.ran is not None]
+    failed = [r for r in known if not r.ran]
+    ran = [r for r in known if r.ran]
+    return Verdicts(
+        out_of_memory=len(failed),
+        called=sum(r.verdict != "fits" for r in failed),
+        ran=len(ran),
+        false_alarms=sum(r.verdict == "does_not_fit" for r in ran),
+    )
+
+
+def groups(rows: Iterable[Judged], key: Callable[[Judged], str]) -> dict[str, list[Judged]]:
+    """Rows by a property, names sorted."""
+    found: dict[str, list[Judged]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return dict(sorted(found.items()))
+
+
+def scale(row: Judged) -> str:
+    """Class of size: up to 64, 512, 4,096, or more devices."""
+    devices = row.accelerators or 0
+    for most in (64, 512, 4096):
+        if devices <= most:
+            return f"to {most:,} devices"
+    return "more devices"
+
+
+SPLITS: dict[str, Callable[[Judged], str]] = {
+    "source": lambda r: r.source.split(",")[0].split(" (")[0][:60],
+    "accelerator": lambda r: r.accelerator or "",
+    "family": lambda r: r.family or "",
+    "stack": lambda r: r.stack or "",
+    "scale": scale,
+    "stated": lambda r: "all stated" if not r.inferred else "some inferred",
+}
+"""Ways to group the rows."""
