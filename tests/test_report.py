@@ -250,7 +250,8 @@ def test_everything_that_was_asked_for_is_there():
         "mean 4.80 MW", "peak 6.00 MW", "1.200 over the year", "9.60 GWh", "12,000 m³", "3.50 kt CO2e", "$42.00 M",
         "$2.800 per million tokens", "half the", "7,000,000 considered, 210,000 evaluated", "14 as good",
         "memory 123,456, deadline 99", "above the best published", "one length for all",
-        "seq len 8,192 tokens, precision bf16",
+        "seq len 8,192 tokens: one length for all",
+        "precision bf16: one length for all",
         "Rests on: 1 datasheet figure, 1 fitted, 2 assumed (--sources lists them)",
     ):  # fmt: skip
         assert part in text, part

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -246,15 +247,17 @@ def _terminal(blocks: Iterable[Block], page: Page) -> str:
         if block.are_notes:
             for head, text in block.rows:
                 if head:
-                    console.print(Padding(Text(head), (0, 0, 0, 2)))
-                console.print(Padding(Text(text, style="dim" if head else ""), (0, 0, 0, 4 if head else 2)))
+                    console.print(Padding(Text(wrapped(head, width - 2)), (0, 0, 0, 2)))
+                indent = 4 if head else 2
+                told = Text(wrapped(text, width - indent), style="dim" if head else "")
+                console.print(Padding(told, (0, 0, 0, indent)))
         else:
             for piece, part in enumerate(_fitting(block, width) if block.is_wide else [block]):
                 if piece:
                     console.print()
-                console.print(_table(part))
+                console.print(_table(part, width - 2))
         if block.caption:
-            console.print(Padding(Text(block.caption, style="dim"), (0, 0, 0, 4)))
+            console.print(Padding(Text(wrapped(block.caption, width - 4), style="dim"), (0, 0, 0, 4)))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -280,12 +283,30 @@ def _fitting(block: Block, width: int) -> Iterator[Block]:
             kept.append(n)
 
 
-def _table(block: Block) -> Any:
+def wrapped(text: str, width: int) -> str:
+    r"""Lines of a text; a number stays with its unit.
+
+    Examples
+    --------
+    >>> wrapped("storage 0.2 % of all", 12)
+    'storage\n0.2 % of all'
+    """
+    from textwrap import wrap
+
+    lines = [re.sub(r"(?<=[0-9]) (?=[A-Za-z%µ])", "\u00a0", line) for line in text.splitlines()]
+    broken = [part for line in lines for part in wrap(line, max(width, 10), break_on_hyphens=False) or [""]]
+    return "\n".join(broken).replace("\u00a0", " ")
+
+
+def _table(block: Block, width: int) -> Any:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     count = max((len(row) for row in block.rows), default=0)
+    if count and not block.heads:  # the last column takes what the others leave
+        left = width - sum(2 + max(len(row[number]) for row in block.rows) for number in range(count - 1))
+        block = replace(block, rows=tuple((*row[:-1], wrapped(row[-1], left)) for row in block.rows))
     table = Table(box=None, show_header=any(block.heads), pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for number in range(count):
         head = Text(block.heads[number]) if number < len(block.heads) else Text()
@@ -550,7 +571,8 @@ def _shape_rows(plan: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     axes = [f"{name} {layout[key]:,}" for key, name in names.items() if layout[key] > 1] or ["one device"]
     yield "split", f"{layout['name']}: {' × '.join(axes)}"
     if layout["ep"] > 1:
-        yield "", f"experts over {layout['ep']:,} devices, each cut {layout['etp']:,} ways"
+        cut = f", each cut {layout['etp']:,} ways" if layout["etp"] > 1 else ""
+        yield "", f"experts over {layout['ep']:,} devices{cut}"
     batch_tokens = layout["global_batch"] * inputs["seq_len"]
     yield (
         "batch",
@@ -910,15 +932,13 @@ def _search_rows(document: Document) -> Iterator[tuple[str, str]]:
 def _remark_blocks(document: Document) -> Iterator[Block]:
     if document["warnings"]:
         yield Block(title="Warnings", rows=tuple(("", text) for text in document["warnings"]), are_notes=True)
-    reasons: dict[str, list[str]] = {}
-    for one in document["evidence"]:
-        if one["what"].startswith(INPUT):
-            told = reasons.setdefault(str(one["source"]), [])
-            text = f"{one['what'].removeprefix(INPUT).replace('_', ' ')} {_default_said(one)}"
-            told += [text] if text not in told else []
-    if reasons:
-        rows = tuple((", ".join(told), source) for source, told in reasons.items())
-        yield Block(title="Not given, so assumed", rows=rows, are_notes=True)
+    defaults = dict.fromkeys(
+        f"{one['what'].removeprefix(INPUT).replace('_', ' ')} {_default_said(one)}: {one['source']}"
+        for one in document["evidence"]
+        if one["what"].startswith(INPUT)
+    )
+    if defaults:
+        yield Block(title="Not given, so assumed", rows=tuple(("", text) for text in defaults), are_notes=True)
 
 
 INPUT = "input: "
