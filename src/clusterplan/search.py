@@ -28,7 +28,7 @@ from clusterplan.layout import (
 from clusterplan.plan import Answer, Blocking, Demands, Plan, make_plan
 from clusterplan.run import Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, look, make_bench
-from clusterplan.scenario import Resolved
+from clusterplan.scenario import Resolved, Scenario
 from clusterplan.space import Fixed
 from clusterplan.workload import Format
 
@@ -202,8 +202,8 @@ def estimate(resolved: Resolved) -> Answer:
     )
     modes = machine.stack.recompute if scenario.recompute is None else (scenario.recompute,)
     for mode in modes:
-        cuts, layouts = one_layout(resolved, mode)
-        check_legal(question, cuts, layouts)
+        cuts, layouts, problems = one_layout(resolved, mode)
+        check_legal(question, cuts, layouts, problems)
         plan = make_plan(question, circumstances_of(resolved, 0), cuts, layouts)
         if plan.verdict == "fits":
             break
@@ -230,27 +230,13 @@ def estimate(resolved: Resolved) -> Answer:
     )
 
 
-def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts]:
-    """The layout that a scenario gives, as tables with one row."""
+def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[str]]:
+    """The layout that a scenario gives, as tables with one row, and what is wrong with it beside the rules."""
     scenario, machine = resolved.scenario, resolved.hardware[0]
     tp, pp, cp = scenario.tp or 1, scenario.pp or 1, scenario.cp or 1
     vpp, ep = scenario.vpp or 1, scenario.ep or 1
     replica = tp * pp * cp
-    dp = scenario.dp
-    if dp is None:
-        devices = scenario.devices
-        if devices is None or devices[0] != devices[1]:
-            raise ClusterplanError("the number of devices is not known; give --devices or --dp", where="estimate")
-        if devices[0] % replica:
-            near = tuple(
-                f"--devices {m}" for m in (devices[0] // replica * replica, -(-devices[0] // replica) * replica) if m
-            )
-            raise LayoutError(
-                f"{devices[0]} devices are no multiple of tp × pp × cp = {replica}", where="--devices", nearest=near
-            )
-        dp = devices[0] // replica
-    elif scenario.devices is not None and not scenario.devices[0] <= replica * dp <= scenario.devices[1]:
-        raise LayoutError(f"tp × pp × cp × dp = {replica * dp} is not {scenario.devices[0]} devices", where="--devices")
+    dp, problems = replicas(scenario, replica)
     micro_batch = scenario.micro_batch or 1
     group = pp if vpp > 1 else 1
     unit = dp * micro_batch * group
@@ -259,9 +245,7 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts]:
         batch = max(round(batch / unit), 1) * unit
     sharding = scenario.sharding or machine.stack.default_sharding[0]
     if sharding not in machine.stack.sharding:
-        raise ClusterplanError(
-            f"{machine.stack.name} has no {sharding}", where="--sharding", nearest=tuple(machine.stack.sharding)
-        )
+        problems.append(f"{machine.stack.name} has no {sharding}; it has {', '.join(machine.stack.sharding)}")
     schedule = "none" if pp == 1 and vpp == 1 else "interleaved" if vpp > 1 else "1f1b"
     used = replica * dp
 
@@ -286,11 +270,28 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts]:
         global_batch=one(batch),
         bought_devices=one(-(-used // machine.system.devices) * machine.system.devices),
     )
-    return cuts, layouts
+    return cuts, layouts, problems
 
 
-def check_legal(question: Question, cuts: Cuts, layouts: Layouts) -> None:
-    """Raise with every broken rule and what would mend it."""
+def replicas(scenario: Scenario, replica: int) -> tuple[int, list[str]]:
+    """Replicas of a given layout, and what is wrong with the number of devices."""
+    devices, dp = scenario.devices, scenario.dp
+    if dp is not None:
+        if devices is not None and not devices[0] <= replica * dp <= devices[1]:
+            return dp, [f"tp × pp × cp × dp = {replica * dp} is not {devices[0]} devices"]
+        return dp, []
+    if devices is None or devices[0] != devices[1]:
+        raise ClusterplanError("the number of devices is not known; give --devices or --dp", where="estimate")
+    lower = devices[0] // replica
+    if devices[0] % replica:
+        near = " or ".join(str(n * replica) for n in (lower, lower + 1) if n)
+        text = f"{devices[0]} devices are no multiple of tp × pp × cp = {replica}; nearest: {near}"
+        return max(lower, 1), [text]
+    return lower, []
+
+
+def check_legal(question: Question, cuts: Cuts, layouts: Layouts, problems: list[str]) -> None:
+    """Raise with everything that is wrong, and what would mend it."""
     limits = dataclasses.replace(
         shapes.limits(question.model, question.job, question.machine.stack),
         batch_fixed=True,
@@ -302,10 +303,9 @@ def check_legal(question: Question, cuts: Cuts, layouts: Layouts) -> None:
         for name, mask in rules.items()
         if mask[0]
     ]
-    if int(used_devices(layouts, cuts)[0]) > question.machine.largest_cluster:
-        raise LayoutError(
-            f"{question.machine.fabric.name} joins at most {question.machine.largest_cluster} devices",
-            where="--devices",
-        )
-    if broken:
-        raise LayoutError("; ".join(repairs(name, layouts, cuts, limits) for name in broken), where="layout")
+    machine = question.machine
+    if int(used_devices(layouts, cuts)[0]) > machine.largest_cluster:
+        problems.append(f"{machine.fabric.name} joins at most {machine.largest_cluster} devices")
+    problems += [repairs(name, layouts, cuts, limits) for name in broken]
+    if problems:
+        raise LayoutError("; ".join(problems), where="layout")
