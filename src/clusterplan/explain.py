@@ -74,6 +74,22 @@ RULES: Mapping[str, Rule] = {
 """Numbers that are made from others on the way into the document."""
 
 
+_WORK = ("product_s", "attention_s", "eager_attention_s", "memory_bound_s", "launched_s")
+_TRAFFIC = (
+    "members_in_block", "scaleup_bytes_per_s", "scaleout_bytes_per_s", "ring_s", "all_reduce_s", "all_to_all_s",
+    "exposed_s",
+)  # fmt: skip
+_LAYERS = tuple(f"compute.{name}" for name in _WORK), tuple(f"network.{name}" for name in _TRAFFIC)
+PRICED_BY: Mapping[str, tuple[str, ...]] = {
+    "step.compute_s": _LAYERS[0],
+    "step.recompute_s": _LAYERS[0],
+    **dict.fromkeys(_EXPOSED, _LAYERS[1]),
+    "step.contention_s": (*_LAYERS[1], "network.contention_s"),
+    "step.bubble_s": (*_LAYERS[0], *_LAYERS[1], "network.contention_s"),
+}
+"""Times that are sums over the layers of a stage, with the formulas that price the operators of a layer."""
+
+
 def explain(answer: Answer, field: str) -> dict[str, Any]:
     """Document about one number of a plan.
 
@@ -99,6 +115,7 @@ def explain(answer: Answer, field: str) -> dict[str, Any]:
         "field": name,
         "meaning": told.meaning(name),
         **node,
+        "priced_by": told.priced_by(name),
     }
 
 
@@ -217,6 +234,21 @@ class _Told:
             return told | {"inputs": [self.input(call.name, call.output, depth - 1) for call in both]}
         return told | {"origin": self.plain_origin(name)}
 
+    def priced_by(self, name: str) -> list[dict[str, Any]]:
+        """Formulas that price the layers behind a time, each with the figures that went into it."""
+        rows = []
+        for formula in PRICED_BY.get(name, ()):
+            calls = [call for call in self.calls if call.name == formula]
+            figures = {
+                (value.origin.profile, value.origin.key): {"name": key, **_of_figure(value)}
+                for call in calls
+                for key, value in call.inputs.items()
+                if isinstance(value, Figure)
+            }
+            if calls:
+                rows.append({"formula": formula, "summary": calls[0].summary, "figures": list(figures.values())})
+        return rows
+
     def part(self, name: str) -> dict[str, Any]:
         """One number of the document as a part of another; it can be explained in its turn."""
         return self.node(name, self.known[name], self.stored(name), 0)
@@ -253,16 +285,17 @@ class _Told:
             "cluster": (self.plan.run.fleet,),
             "model": (self.plan.question.model, self.plan.question.model.attention, self.plan.question.model.moe),
         }
-        longer = {"stages": "pp", "virtual_stages": "vpp", "sequences": "global_batch"}
-        for source, records in sources.items():
-            for record in records:
-                held = getattr(record, longer.get(name, name), None) if is_dataclass(record) else None
-                if number is not None and held is not None and _single(held) == number:
-                    return f"{source}: {longer.get(name, name)}"
-        for path, known in self.known.items():
-            if number is not None and known == number and not isinstance(known, bool) and _is_telling(number):
-                return f"plan: {path}"
-        return "made from the layout and the model"
+        if number is not None:
+            for spelling in (name, *_OTHER_NAMES.get(name, ())):
+                for source, records in sources.items():
+                    if any(_single(getattr(record, spelling, None)) == number for record in records):
+                        return f"{source}: {spelling}"
+                if self.known.get(f"layout.{spelling}") == number:
+                    return f"layout: {spelling}"
+            for path, known in self.known.items():
+                if known == number and not isinstance(known, bool) and _is_telling(number):
+                    return f"plan: {path}"
+        return _COMPOSED.get(name, "put together from layout, model and profiles")
 
     def plain_origin(self, name: str) -> str:
         if name.startswith("layout."):
@@ -274,6 +307,32 @@ class _Told:
         found, last = self.holders(name)
         texts = [field_text(type(holder), last) for holder in found]
         return next((text for text in texts if text), RULES[name].equation if name in RULES else "")
+
+
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "stages": ("pp",),
+    "virtual_stages": ("vpp",),
+    "sequences": ("global_batch",),
+    "devices": ("used_devices",),
+    "nodes": ("used_nodes",),
+}
+"""What the records call an input of a formula."""
+
+_COMPOSED: Mapping[str, str] = {
+    "slowest_stage_s": "sum over the layers of the slowest stage",
+    "all_stages_s": "sum over all layers",
+    "communication_s": "messages of the layers of a stage",
+    "window_s": "compute of the slowest stage",
+    "saved_bytes": "sum over the layers of a stage",
+    "working_bytes": "the largest layer of a stage",
+    "message_bytes": "a shape of the model",
+    "dense_parameters": "sum over the layers of a stage",
+    "expert_parameters": "sum over the layers of a stage",
+    "dense_shards": "devices that share a state",
+    "expert_shards": "devices that share a state",
+    "allocated_bytes": "sum of the parts before it",
+}
+"""What an input is that is put together between two formulas."""
 
 
 def _of_figure(figure: Figure) -> dict[str, Any]:

@@ -208,6 +208,8 @@ class Stack:
     """Bytes of a gradient that is kept through the step. [byte]"""
     gradient_message_bytes: float
     """Bytes of a gradient on the network. [byte]"""
+    accumulation_bytes: float
+    """Memory traffic of one weight's gradient for each micro-batch: 8 where products add to 32-bit gradients. [byte]"""
     optimizer_bytes: float
     """Master copy and moments of one parameter. [byte]"""
     optimizer_traffic_bytes: float

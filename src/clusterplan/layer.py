@@ -141,7 +141,14 @@ class LayerTable:
         return values
 
 
-def _one_product_s(question: Question, m: FloatArray, n: FloatArray, k: FloatArray, count: FloatArray) -> FloatArray:
+def _one_product_s(
+    question: Question,
+    m: FloatArray,
+    n: FloatArray,
+    k: FloatArray,
+    count: FloatArray,
+    result_bytes: float = shapes.ELEMENT_BYTES,
+) -> FloatArray:
     device, precision = question.machine.accelerator, question.job.precision
     peak = device.peak_flop_per_s(precision)
     assert peak is not None, "formats without a peak are refused before"
@@ -159,6 +166,7 @@ def _one_product_s(question: Question, m: FloatArray, n: FloatArray, k: FloatArr
         shape,
         device.memory_bytes_per_s,
         device.memory_efficiency,
+        result_bytes,
     )
 
 
@@ -173,7 +181,9 @@ def _product_s(question: Question, product: Product) -> tuple[FloatArray, FloatA
     stack = question.machine.stack
     busiest = 1 + stack.expert_imbalance_fraction if product.pool == "expert" else 1.0
     forward = _one_product_s(question, m, n, k, count) * busiest
-    backward = (_one_product_s(question, m, k, n, count) + _one_product_s(question, k, n, m, count)) * busiest
+    of_input = _one_product_s(question, m, k, n, count)
+    of_weight = _one_product_s(question, k, n, m, count, stack.accumulation_bytes)
+    backward = (of_input + of_weight) * busiest
     if question.job.precision in ("fp8", "fp4", "int8"):
         forward = forward + _vector_s(question, CAST_BYTES * m * k * count, 1.0)
         backward = backward + _vector_s(question, CAST_BYTES * m * n * count, 1.0)

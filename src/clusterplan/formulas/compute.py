@@ -11,9 +11,6 @@ EPILOGUE_SHARE = 0.72
 """Part of the time to write a product's result that is not hidden behind the next tile (assumed: 0.72 from fits to
 published runs; the straight line time = a + b·k of measured 8192 × 8192 × k products has an intercept of that size)."""
 
-RESULT_BYTES = 2.0
-"""Bytes of one element of a product's result, 16 bits whatever the input format. [byte]"""
-
 MISALIGNED_FACTOR = 1.21
 """Time of a product whose n or k is no multiple of 64 over that of an aligned one (assumed: midpoint of published
 padding experiments, which range from none to 46 %)."""
@@ -93,6 +90,7 @@ def product_s(
     shape_efficiency: ArrayLike,
     memory_bytes_per_s: ArrayLike,
     memory_efficiency: ArrayLike,
+    result_bytes: ArrayLike,
 ) -> FloatArray:
     r"""Time of ``count`` matrix products of (m × k) by (k × n), one after the other.
 
@@ -108,6 +106,8 @@ def product_s(
         :func:`product_efficiency` of the shape.
     memory_bytes_per_s, memory_efficiency : array_like
         Peak memory bandwidth [byte/s] and the share that is reached.
+    result_bytes : array_like
+        Memory traffic of one element of the result: 2 for one written in 16 bits, 8 for one added to 32 bits. [byte]
 
     Returns
     -------
@@ -116,7 +116,7 @@ def product_s(
 
     Notes
     -----
-    :math:`2mnk / (P e) + 0.72 \cdot 2mn / B`: the time to write the result adds to the multiplications rather than
+    :math:`2mnk / (P e) + 0.72 \cdot b\,mn / B`: the time to write the result adds to the multiplications rather than
     hiding behind them, as measured times of 8192 × 8192 × k products show [1]_; a maximum of the two is optimistic.
 
     References
@@ -127,14 +127,14 @@ def product_s(
     --------
     2 · 1024^3 FLOP at half of 2 · 1024^3 FLOP/s, result traffic left out by a boundless bandwidth:
 
-    >>> float(product_s(1024, 1024, 1024, 1, 2 * 1024**3, 0.5, 1.0, 1.0, 1e30, 1.0).round(6))
+    >>> float(product_s(1024, 1024, 1024, 1, 2 * 1024**3, 0.5, 1.0, 1.0, 1e30, 1.0, 2).round(6))
     2.0
     """
     m, n, k, count = (np.asarray(x, dtype=float) for x in (m, n, k, count))
     rate = np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * np.asarray(shape_efficiency)
     misaligned = (n % 64 != 0) | (k % 64 != 0)
     multiply = 2 * m * n * k / rate * np.where(misaligned, MISALIGNED_FACTOR, 1.0)
-    write = EPILOGUE_SHARE * RESULT_BYTES * m * n / (np.asarray(memory_bytes_per_s) * memory_efficiency)
+    write = EPILOGUE_SHARE * result_bytes * m * n / (np.asarray(memory_bytes_per_s) * memory_efficiency)
     return count * (multiply + write)
 
 

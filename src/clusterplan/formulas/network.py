@@ -201,7 +201,7 @@ def ring_s(message_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArra
 def all_reduce_s(
     message_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArray, latency_s: FloatArray
 ) -> FloatArray:
-    r"""Time of an all-reduce: a reduce-scatter, then an all-gather; long chains of hops are replaced by trees.
+    r"""Time of an all-reduce: a reduce-scatter, then an all-gather; long chains of nodes are replaced by trees.
 
     Parameters
     ----------
@@ -217,12 +217,14 @@ def all_reduce_s(
 
     Notes
     -----
-    A double binary tree moves as many bytes as a ring but needs :math:`2 \log_2 n` hops [1]_.
+    A double binary tree over :math:`n` nodes moves as many bytes as a ring but needs :math:`2 \log_2 n` hops [1]_;
+    inside the first tier the devices stay in a chain, as in NCCL [2]_.
 
     References
     ----------
     .. [1] P. Sanders, J. Speck, J. L. Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan,"
        Parallel Computing 35, 2009.
+    .. [2] S. Jeaugey, "Massively Scale Your Deep Learning Training with NCCL 2.4," NVIDIA developer blog, 2019.
 
     Examples
     --------
@@ -234,9 +236,10 @@ def all_reduce_s(
     chain = np.zeros_like(members[-1])
     tree = np.zeros_like(members[-1])
     inner = np.ones_like(members[-1])
-    for here, latency in zip(members, latency_s, strict=True):
-        chain = chain + 2 * latency * (here / inner - 1)
-        tree = tree + 2 * latency * np.log2(here / inner)
+    for tier, (here, latency) in enumerate(zip(members, latency_s, strict=True)):
+        steps = 2 * latency * (here / inner - 1)
+        chain = chain + steps
+        tree = tree + (2 * latency * np.log2(here / inner) if tier else steps)
         inner = here
     wire = 2 * ring_s(message_bytes, members, bytes_per_s, np.zeros_like(latency_s))
     return wire + np.minimum(chain, tree)
