@@ -1,0 +1,87 @@
+"""Models, machines, questions and tables of layouts that several tests start from."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from clusterplan import shapes
+from clusterplan.catalog import Catalog
+from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
+from clusterplan.layer import Question
+from clusterplan.layout import RECOMPUTE, SCHEDULES, SHARDING, Cuts, Layouts
+from clusterplan.workload import Attention, Experts, Job, Model
+
+CATALOG = Catalog()
+
+# GPT-2's kind of layer, small enough to enumerate everything
+TINY = Model(
+    name="tiny",
+    source="made up",
+    layers=8,
+    hidden=1024,
+    vocab=32000,
+    ffn=4096,
+    gated_mlp=False,
+    tied_embeddings=True,
+    attention=Attention(heads=8, kv_heads=8, head_dim=128),
+)
+TINY_MOE = replace(
+    TINY,
+    name="tiny-moe",
+    gated_mlp=True,
+    tied_embeddings=False,
+    moe=Experts(experts=8, top_k=2, ffn=1024, shared_ffn=1024, dense_layers=1),
+    mtp_layers=1,
+)
+
+
+def model(name):
+    return CATALOG.load(Model, name)
+
+
+def machine(system="dgx-h100", *, stack=None, fabric=None, changes=()):
+    """A shipped system with what it is used with; ``changes`` are pairs of a record and new figures of it."""
+    unit = CATALOG.load(System, system)
+    whole = Machine(
+        system=unit,
+        accelerator=CATALOG.load(Accelerator, unit.accelerator),
+        fabric=CATALOG.load(Fabric, fabric or unit.fabric),
+        stack=CATALOG.load(Stack, stack or unit.stack),
+    )
+    for record, figures in dict(changes).items():
+        whole = replace(whole, **{record: replace(getattr(whole, record), **figures)})
+    return whole
+
+
+def question(of, on, *, seq_len=2048, batch=64, fixed=False, precision="bf16", domain=None):
+    return Question(
+        model=of,
+        job=Job(tokens=1e12, seq_len=seq_len, global_batch=batch, batch_fixed=fixed, precision=precision),
+        machine=on,
+        domain_devices=domain or on.system.scaleup_devices,
+    )
+
+
+def cuts(*, tp=1, cp=1, ep=1, etp=None, micro_batch=1, recompute="none"):
+    """A table of cuts; each axis is a number or a list."""
+    modes = [RECOMPUTE.index(r) for r in np.atleast_1d(recompute)]
+    columns = np.broadcast_arrays(*map(np.atleast_1d, (tp, cp, ep, tp if etp is None else etp, micro_batch, modes)))
+    names = ("tp", "cp", "ep", "etp", "micro_batch", "recompute")
+    return Cuts(**{name: np.array(column, dtype=np.int64) for name, column in zip(names, columns, strict=True)})
+
+
+def layouts(*, cut=0, pp=1, vpp=1, dp=1, sharding="zero1", batch=64, schedule=None, bought=None):
+    """A table of layouts; each axis is a number or a list."""
+    pp, vpp = np.atleast_1d(pp), np.atleast_1d(vpp)
+    if schedule is None:
+        schedule = np.where(pp == 1, "none", np.where(vpp > 1, "interleaved", "1f1b"))
+    kinds = [SHARDING.index(s) for s in np.atleast_1d(sharding)]
+    schedules = [SCHEDULES.index(s) for s in np.atleast_1d(schedule)]
+    given = (cut, pp, vpp, dp, kinds, schedules, batch, dp if bought is None else bought)
+    columns = np.broadcast_arrays(*map(np.atleast_1d, given))
+    names = ("cut", "pp", "vpp", "dp", "sharding", "schedule", "global_batch", "bought_devices")
+    return Layouts(**{name: np.array(column, dtype=np.int64) for name, column in zip(names, columns, strict=True)})
+
+
+def limits(ask):
+    return shapes.limits(ask.model, ask.job, ask.machine.stack)
