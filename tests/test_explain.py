@@ -135,6 +135,26 @@ def test_the_way_may_begin_at_the_document():
     assert explain(estimate(), "plan.step.mfu") == explain(estimate(), "step.mfu")
 
 
+def test_a_time_of_layers_says_what_prices_them():
+    rows = {one["formula"]: one for one in explain(estimate(), "step.compute_s")["priced_by"]}
+    assert {"compute.product_s", "compute.attention_s", "compute.memory_bound_s"} <= set(rows)
+    peak = next(one for one in rows["compute.product_s"]["figures"] if one["figure"].endswith("bf16_tflops"))
+    assert (peak["value"], peak["kind"]) == (989.4e12, "datasheet")
+    text = report.render(explain(estimate(), "step.compute_s"))
+    assert "accelerators/h100-sxm-80gb: bf16_tflops = 989.4 TFLOP/s (datasheet)" in text
+    assert "NVIDIA H100 Tensor Core GPU datasheet" in text
+    assert explain(estimate(), "cost.energy_usd")["priced_by"] == []
+
+
+def test_what_was_chosen_is_said_to_be_chosen():
+    assert "chosen by the search, or given" in report.render(explain(estimate(), "layout.tp"))
+
+
+def test_a_default_of_a_formula_is_called_so():
+    hours = next(one for one in explain(estimate(), "energy.pue")["inputs"] if one["name"] == "hours")
+    assert hours["origin"] == "default of the formula"
+
+
 def test_text_of_an_explanation():
     text = report.render(explain(estimate(), "cost.energy_usd"))
     assert text.startswith("cost.energy_usd = $")

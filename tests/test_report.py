@@ -269,7 +269,7 @@ def test_parts_of_the_step_are_those_of_the_document():
 def test_sources_are_listed_on_demand():
     assert "the datasheet" not in render(answer())
     text = render(answer(), page=Page(sources=True))
-    assert "accelerators/h100: bf16_tflops = 989T FLOP/s (datasheet)\n    the datasheet" in text
+    assert "accelerators/h100: bf16_tflops = 989.4 TFLOP/s (datasheet)\n    the datasheet" in text
 
 
 def test_stages_are_listed_on_demand():

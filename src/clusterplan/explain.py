@@ -261,17 +261,22 @@ class _Told:
         return told | {
             "equation": equation(call.function),
             "references": _without_markup(call.references),
-            "inputs": [self.input(name, value, depth - 1) for name, value in call.inputs.items()],
+            "inputs": [
+                self.input(name, value, depth - 1, usual=inspect.signature(call.function).parameters[name].default)
+                for name, value in call.inputs.items()
+            ],
         }
 
-    def input(self, name: str, value: Any, depth: int) -> dict[str, Any]:
-        """One input of a formula, with where it is from."""
+    def input(self, name: str, value: Any, depth: int, usual: Any = inspect.Parameter.empty) -> dict[str, Any]:
+        """One input of a formula, with where it is from; ``usual`` is what it is if nobody gives it."""
         told: dict[str, Any] = {"name": name, "value": _plain(value), "unit": unit_of(name), "origin": ""}
         if isinstance(value, Figure):
             return told | _of_figure(value)
         call = self.maker(value)
         if call is not None:
             return told | self.of_call(call, depth)
+        if value is usual:
+            return told | {"origin": "default of the formula"}
         return told | {"origin": self.input_origin(name, value)}
 
     def input_origin(self, name: str, value: Any) -> str:
@@ -279,10 +284,13 @@ class _Told:
         if constant := _constant_of(value):
             return constant
         number = _single(value)
-        sources = {
+        sources: Mapping[str, tuple[Any, ...]] = {
             "layout": (self.plan.cuts, self.plan.layouts),
             "job": (self.plan.question.job,),
             "cluster": (self.plan.run.fleet,),
+            "system": (self.plan.question.machine.system,),
+            "stack": (self.plan.question.machine.stack,),
+            "accelerator": (self.plan.question.machine.accelerator,),
             "model": (self.plan.question.model, self.plan.question.model.attention, self.plan.question.model.moe),
         }
         if number is not None:

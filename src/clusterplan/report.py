@@ -1,6 +1,6 @@
 """The answer as people and programs read it: terminal, JSON, JSON Lines, CSV and Markdown.
 
-A document (plain JSON values, see ``docs/json.md``) becomes blocks of rows, once; a writer then prints the blocks. JSON
+A document (plain JSON values) becomes blocks of rows, once; a writer then prints the blocks. JSON
 prints the document itself. Nothing is computed here but shares, differences and who is best.
 """
 
@@ -965,11 +965,19 @@ def _evidence_blocks(evidence: Sequence[Document], *, all_of_them: bool) -> Iter
     listed = "" if all_of_them else " (--sources lists them)"
     yield Block(rows=(("", f"Rests on: {summary}{listed}"),), are_notes=True)
     if all_of_them:
-        rows = [
-            (f"{one['what']} = {said_in(one['value'], one['unit'])} ({one['kind']})", str(one["source"]))
-            for one in unique.values()
-        ]
-        yield Block(title="Sources", rows=tuple(rows), are_notes=True)
+        told = [(one["what"], one["value"], one["unit"], one["kind"], one["source"]) for one in unique.values()]
+        yield Block(title="Sources", rows=_by_source(told), are_notes=True)
+
+
+def _by_source(figures: Iterable[tuple[str, Any, str, str, str]]) -> tuple[tuple[str, str], ...]:
+    """Figures with name, value, unit, kind and source, those of one source together, in the units of their files."""
+    heads: dict[str, list[str]] = {}
+    for name, value, unit, kind, source in figures:
+        key = name.rpartition(": ")[2]
+        is_written = isinstance(value, int | float) and not name.startswith(INPUT)
+        text = _as_written(key, value) if is_written else said_in(value, unit)
+        heads.setdefault(source, []).append(f"{name} = {text} ({kind})")
+    return tuple(("\n".join(names), source) for source, names in heads.items())
 
 
 # --- Explanations -----------------------------------------------------------------------------------------------
@@ -980,7 +988,26 @@ def _explanation_blocks(document: Document) -> Iterator[Block]:
     exact = document["value"]
     in_full = f" ({exact!r} {document['unit']})".replace(" )", ")") if isinstance(exact, float) else ""
     yield Block(title=f"{document['field']} = {value}{in_full}", rows=(("", document["meaning"]),), are_notes=True)
+    if not any(document.get(key) for key in ("formula", "equation", "figure")):
+        yield Block(rows=(("", document["origin"]),), are_notes=True)
     yield from _maker_blocks(document)
+    priced = document["priced_by"]
+    if priced:
+        rows = tuple((str(one["formula"]), str(one["summary"])) for one in priced)
+        yield Block(title="Operators of the layers are priced by", rows=rows, are_notes=True)
+    figures = {one["figure"]: one for one in _figures_below(document)}
+    if figures:
+        told = [(name, one["value"], one["unit"], one["kind"], one["source"]) for name, one in figures.items()]
+        yield Block(title="Figures", rows=_by_source(told), are_notes=True)
+
+
+def _figures_below(node: Document) -> Iterator[Document]:
+    """Figures of profiles below a node of an explanation."""
+    if node.get("figure"):
+        yield node
+    for key in ("inputs", "priced_by", "figures"):
+        for one in node.get(key, ()):
+            yield from _figures_below(one)
 
 
 def _maker_blocks(node: Document, depth: int = 0, told: set[str] | None = None) -> Iterator[Block]:
@@ -1009,10 +1036,10 @@ def _maker_blocks(node: Document, depth: int = 0, told: set[str] | None = None) 
 def _input_said(one: Document) -> str:
     value = one["value"]
     if isinstance(value, str):
-        return value
-    return (
-        said_in(value, one["unit"]) if one["unit"] else said("", value) if isinstance(value, int) else f"{value:,.6g}"
-    )
+        return value.rsplit(" values from ", 1)[-1]
+    if one["unit"] or isinstance(value, int):
+        return said_in(value, one["unit"])
+    return f"{value:,.6g}"
 
 
 # --- Models and profiles ----------------------------------------------------------------------------------------
