@@ -94,7 +94,9 @@ def alternatives(founds: list[Found], chosen: Choice) -> list[tuple[str, Choice]
         pool = [(f, rows) for f, rows in pool if len(rows)]
         if pool:
             found, rows = min(pool, key=lambda p: float(p[0].value[p[1]].min()))
-            others.append((why, Choice(found=found, row=int(rows[np.argmin(found.value[rows])]))))
+            row = int(rows[np.argmin(found.value[rows])])
+            if all(o.found is not found or o.row != row for _, o in others):
+                others.append((why, Choice(found=found, row=row)))
 
     mine, size = chosen.key("hardware"), chosen.devices
 

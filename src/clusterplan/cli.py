@@ -389,7 +389,7 @@ def show_model(
         from clusterplan import report, scenario, units
 
         catalog = _catalog(given)
-        _, record, warnings = scenario._model(scenario.Scenario(model=model), catalog)
+        _, record, warnings = scenario.load_model(scenario.Scenario(model=model), catalog)
         usual = catalog.defaults().seq_len
         seq_len = min(record.learned_positions or usual, usual)
         if given["seq_len"] is not None:

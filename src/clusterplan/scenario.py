@@ -471,7 +471,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     defaults = catalog.defaults()
     notes = _Taken(defaults, {one.key: one for one in scenario.assumed})
     _check_sets(scenario)
-    text, model, warnings = _model(scenario, catalog)
+    text, model, warnings = load_model(scenario, catalog)
     model = _set(model, "model", scenario)
 
     names = scenario.hardware
@@ -535,7 +535,7 @@ def _set(record: Record, name: str, scenario: Scenario) -> Record:
     return record
 
 
-def _model(scenario: Scenario, catalog: Catalog) -> tuple[str, Model, list[str]]:
+def load_model(scenario: Scenario, catalog: Catalog) -> tuple[str, Model, list[str]]:
     """Text that came on standard input, the model, and what its description left open."""
     name = scenario.model
     if not name:
