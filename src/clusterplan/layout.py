@@ -134,7 +134,6 @@ BATCH_TOLERANCE = 0.05
 def broken_cut_rules(cuts: Cuts, limits: Limits) -> Mapping[str, BoolArray]:
     """Rules that a cut breaks, by name; each mask has shape ``(cut,)``."""
     experts = limits.experts
-    local = max(experts, 1)
     return {
         "heads divide by tp": limits.heads % cuts.tp != 0,
         "kv heads divide by tp": (limits.kv_heads % cuts.tp != 0) & (cuts.tp % limits.kv_heads != 0),
@@ -143,7 +142,7 @@ def broken_cut_rules(cuts: Cuts, limits: Limits) -> Mapping[str, BoolArray]:
         "ep within the software's reach": cuts.ep > limits.max_ep,
         "sequence divides by 2 × cp × tp": (cuts.cp > 1) & (limits.seq_len % (2 * cuts.cp * cuts.tp) != 0)
         | (limits.sequence_parallel & (limits.seq_len % cuts.tp != 0)),
-        "experts divide by ep": (local % cuts.ep != 0),
+        "experts divide by ep": (experts > 0) & (experts % cuts.ep != 0),
         "ep needs experts": (experts == 0) & (cuts.ep > 1),
         "etp is 1 or tp": np.where(
             experts == 0,
