@@ -62,10 +62,10 @@ def question(of, on, *, seq_len=2048, batch=64, fixed=False, precision="bf16", d
     )
 
 
-def cuts(*, tp=1, cp=1, ep=1, etp=None, micro_batch=1, recompute="none"):
+def cuts(*, tp=1, cp=1, ep=1, etp=1, micro_batch=1, recompute="none"):
     """A table of cuts; each axis is a number or a list."""
     modes = [RECOMPUTE.index(r) for r in np.atleast_1d(recompute)]
-    columns = np.broadcast_arrays(*map(np.atleast_1d, (tp, cp, ep, tp if etp is None else etp, micro_batch, modes)))
+    columns = np.broadcast_arrays(*map(np.atleast_1d, (tp, cp, ep, etp, micro_batch, modes)))
     names = ("tp", "cp", "ep", "etp", "micro_batch", "recompute")
     return Cuts(**{name: np.array(column, dtype=np.int64) for name, column in zip(names, columns, strict=True)})
 
