@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from examples import TINY, TINY_MOE, cuts, layouts, limits, machine, question
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from clusterplan import layout, shapes
+from examples import TINY, TINY_MOE, cuts, layouts, limits, machine, question
 
 DENSE = limits(question(TINY, machine(), batch=64, fixed=True))
 SPARSE = limits(question(TINY_MOE, machine(), batch=64, fixed=True))
@@ -35,24 +35,24 @@ def test_plain_layouts_are_legal():
 
 # A cut and a layout that break one rule, and what the repair says
 CASES = {
-    "heads divide by tp": (dict(tp=12), {}, replace(DENSE, heads=64, kv_heads=12, seq_len=6144), "8 or 16"),
-    "kv heads divide by tp": (dict(tp=12), {}, replace(GROUPED, heads=24, seq_len=6144), "8 or 4"),
-    "tp within the software's reach": (dict(tp=8), {}, replace(DENSE, max_tp=4), "at most 4"),
-    "cp within the software's reach": (dict(cp=8), {}, replace(DENSE, max_cp=4), "at most 4"),
-    "ep within the software's reach": (dict(ep=8), dict(dp=8), replace(SPARSE, max_ep=4), "at most 4"),
-    "pp within the software's reach": ({}, dict(pp=8), replace(DENSE, max_pp=4), "at most 4"),
-    "sequence divides by 2 × cp × tp": (dict(cp=3), {}, DENSE, "2046 or 2052"),
-    "experts divide by ep": (dict(ep=3), dict(dp=3, batch=63), replace(SPARSE, batch_target=63), "2 or 4"),
-    "ep needs experts": (dict(ep=2), dict(dp=2), DENSE, "only 1"),
-    "etp is 1 or tp": (dict(tp=4, etp=2), dict(dp=2), SPARSE, "1 or 4"),
-    "batch divides by dp × micro-batch": (dict(micro_batch=3), dict(dp=2, batch=64), DENSE, "60 or 66"),
-    "batch near its target": ({}, dict(batch=68), DENSE, "from 64"),
-    "a layer for each stage": ({}, dict(pp=11), DENSE, "at most 10"),
-    "layers divide by pp × vpp": ({}, dict(pp=3, batch=64), EVEN, "2 or 4"),
-    "dp × cp × tp divides by ep × etp": (dict(ep=8), dict(dp=4), SPARSE, "8"),
-    "interleaving needs pp > 1": ({}, dict(pp=1, vpp=2, schedule="interleaved"), DENSE, "vpp = 1"),
-    "vpp needs interleaving": ({}, dict(pp=2, vpp=2, schedule="1f1b"), DENSE, "vpp = 1"),
-    "interleaving divides micro-batches by pp": ({}, dict(pp=3, vpp=2, batch=64), DENSE, "63 or 66"),
+    "heads divide by tp": ({"tp": 12}, {}, replace(DENSE, heads=64, kv_heads=12, seq_len=6144), "8 or 16"),
+    "kv heads divide by tp": ({"tp": 12}, {}, replace(GROUPED, heads=24, seq_len=6144), "8 or 4"),
+    "tp within the software's reach": ({"tp": 8}, {}, replace(DENSE, max_tp=4), "at most 4"),
+    "cp within the software's reach": ({"cp": 8}, {}, replace(DENSE, max_cp=4), "at most 4"),
+    "ep within the software's reach": ({"ep": 8}, {"dp": 8}, replace(SPARSE, max_ep=4), "at most 4"),
+    "pp within the software's reach": ({}, {"pp": 8}, replace(DENSE, max_pp=4), "at most 4"),
+    "sequence divides by 2 × cp × tp": ({"cp": 3}, {}, DENSE, "2046 or 2052"),
+    "experts divide by ep": ({"ep": 3}, {"dp": 3, "batch": 63}, replace(SPARSE, batch_target=63), "2 or 4"),
+    "ep needs experts": ({"ep": 2}, {"dp": 2}, DENSE, "only 1"),
+    "etp is 1 or tp": ({"tp": 4, "etp": 2}, {"dp": 2}, SPARSE, "1 or 4"),
+    "batch divides by dp × micro-batch": ({"micro_batch": 3}, {"dp": 2, "batch": 64}, DENSE, "60 or 66"),
+    "batch near its target": ({}, {"batch": 68}, DENSE, "from 64"),
+    "a layer for each stage": ({}, {"pp": 11}, DENSE, "at most 10"),
+    "layers divide by pp × vpp": ({}, {"pp": 3, "batch": 64}, EVEN, "2 or 4"),
+    "dp × cp × tp divides by ep × etp": ({"ep": 8}, {"dp": 4}, SPARSE, "8"),
+    "interleaving needs pp > 1": ({}, {"pp": 1, "vpp": 2, "schedule": "interleaved"}, DENSE, "vpp = 1"),
+    "vpp needs interleaving": ({}, {"pp": 2, "vpp": 2, "schedule": "1f1b"}, DENSE, "vpp = 1"),
+    "interleaving divides micro-batches by pp": ({}, {"pp": 3, "vpp": 2, "batch": 64}, DENSE, "63 or 66"),
 }
 
 
