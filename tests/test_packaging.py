@@ -142,9 +142,8 @@ def test_a_wheel_has_the_package_and_nothing_else(packages):
         names = set(archive.namelist())
     modules = {f"clusterplan/{p.relative_to(ROOT / 'src/clusterplan')}" for p in (ROOT / "src").rglob("*.py")}
     modules |= {"clusterplan/py.typed", "clusterplan/profiles/__init__.py"}
-    assert {name for name in names if ".dist-info/" not in name} == modules | {
-        f"clusterplan/{p}" for p in PROFILES + [*DATA]
-    }
+    data = {f"clusterplan/{p}" for p in (*PROFILES, *DATA)}
+    assert {name for name in names if ".dist-info/" not in name} == modules | data
 
 
 @together
