@@ -171,20 +171,20 @@ def test_the_first_defaults_on_the_path_hold(tmp_path):
 @pytest.mark.parametrize(
     ("line", "wrong", "message"),
     [
-        ("seq_len = 8192", "seq_len = 0", "[workload] seq_len: must be at least 1, not 0"),
-        ("seq_len = 8192", "sequence_len = 1", "[workload] sequence_len: unknown key; did you mean: seq_len"),
+        ("seq_len = 8192", "seq_len = 0", "[workload 1] seq_len: must be at least 1, not 0"),
+        ("seq_len = 8192", "sequence_len = 1", "[workload 1] sequence_len: unknown key; did you mean: seq_len"),
         ("seq_len = 8192", "", "missing: seq_len"),
         (
             'precision = "bf16"',
             'precision = "bf17"',
-            "[workload] precision: must be 'bf16', 'fp16', 'fp8', 'fp4' or 'int8'",
+            "[workload 2] precision: must be 'bf16', 'fp16', 'fp8', 'fp4' or 'int8'",
         ),
         ("[search]", "[serch]", "serch: unknown table; did you mean: search"),
         ("detect_s = 120", "detect_s = -1", "[operations.assumed 1] detect_s: must be at least 0, not -1"),
         ("detect_s = 120", "", "missing: detect_s"),
         ("devices_low = 8", "devices_low = 131_073", "devices_low: must be at most devices_high = 131072, not 131073"),
         ("[[operations.measured]]", "[[operations.heard]]", "[operations] heard: must be in a table [operations.KIND]"),
-        ("confidence = 0.5", "confidence = 50", "[search] confidence: must be more than 0 and at most 1, not 50"),
+        ("confidence = 0.5", "confidence = 50", "[search 2] confidence: must be more than 0 and at most 1, not 50"),
     ],
 )
 def test_mistakes_in_defaults_are_named(tmp_path, line, wrong, message):

@@ -113,6 +113,7 @@ STACK = Stack(
     weight_bytes=2.0,
     gradient_bytes=4.0,
     gradient_message_bytes=2.0,
+    accumulation_bytes=8,
     optimizer_bytes=12.0,
     optimizer_traffic_bytes=30.0,
     logit_bytes=4.0,
