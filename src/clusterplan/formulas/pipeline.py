@@ -77,7 +77,7 @@ def bubble_s(
     3.5
     """
     stages = np.asarray(stages, dtype=float)
-    others = np.asarray(all_stages_s, dtype=float) - slowest_stage_s
+    others = np.maximum(np.asarray(all_stages_s, dtype=float) - slowest_stage_s, 0.0)  # one stage: no rounding below 0
     return others / np.asarray(virtual_stages) + 2 * (stages - 1) * np.asarray(send_s)
 
 
