@@ -18,8 +18,8 @@ from clusterplan.layout import RECOMPUTE, Cuts
 from clusterplan.shapes import Core, Message, Product, Shape, Software, Vector
 from clusterplan.workload import Job, Model
 
-PARTS = (*shapes.KINDS, "embedding", "head")
-"""Columns of the table: what a stage may hold."""
+PARTS = (*shapes.KINDS, "embedding", "head", "tied copy")
+"""Columns of the table: what a stage may hold. A tied head on a stage of its own needs a copy of the embedding."""
 
 CAST_BYTES = 4.0
 """Traffic to turn one 16-bit element into 8 bits, stored twice for the two orders of access. [byte]"""
@@ -328,7 +328,8 @@ def price_layers(question: Question, cuts: Cuts) -> LayerTable:
         prices.append(_price(question, cuts, end(model, cuts, seq_len, software), is_layer=False))
     zero = np.zeros(cuts.size)
     columns = {
-        name: np.stack([zero if p is None else getattr(p, name) for p in prices], axis=1)
+        name: np.stack([*(zero if p is None else getattr(p, name) for p in prices), zero], axis=1)
         for name in LayerTable.__dataclass_fields__
     }
+    columns["dense_parameters"][:, PARTS.index("tied copy")] = shapes.tied_copy_parameters(model, cuts, software)
     return LayerTable(**columns)

@@ -587,6 +587,12 @@ def head_shape(model: Model, cuts: Cuts, seq_len: int, software: Software) -> Sh
     return Shape(operators=tuple(operators), input_bytes=cut.zero)
 
 
+def tied_copy_parameters(model: Model, cuts: Cuts, software: Software) -> FloatArray:
+    """Parameters of the embedding that the last stage of a pipeline repeats for a tied head, shape ``(cut,)``."""
+    width = padded_vocab(model.vocab, software.vocab_multiple, cuts.tp) / cuts.tp
+    return width * model.hidden * model.tied_embeddings
+
+
 def logits(model: Model, cuts: Cuts, seq_len: int, software: Software) -> FloatArray:
     """Logits of one micro-batch on a device of the last stage, shape ``(cut,)``."""
     cut = _device_share(cuts, seq_len, software.sequence_parallel)

@@ -180,13 +180,14 @@ def pipelines(question: Question, pairs: list[tuple[int, int]], *, every: bool =
     count[..., PARTS.index("embedding")] = where.is_first
     count[..., PARTS.index("head")] = where.is_last
     pp, vpp = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    count[..., PARTS.index("tied copy")] = where.is_last & ~where.is_first
     return Pipelines(pp=pp, vpp=vpp, stage=where.stage, count=count, is_last=where.is_last.astype(float))
 
 
 def model_counts(question: Question) -> FloatArray:
     """How often the whole model holds each part, shape ``(part,)``."""
     model = question.model
-    return np.array([model.dense_layers, model.moe_layers, model.mtp_layers, 1, 1], dtype=float)
+    return np.array([model.dense_layers, model.moe_layers, model.mtp_layers, 1, 1, 0], dtype=float)
 
 
 def stage_table(question: Question, table: LayerTable, cut: IntArray, pipes: Pipelines, pipe: IntArray) -> StageTable:
@@ -307,7 +308,8 @@ def _data_parallel(
     gathers = split.is_gathered > 0
 
     def moved_s(size: float) -> FloatArray:
-        return _ring_s(dense_group, size * dense) + _ring_s(expert_group, size * expert)
+        alone = _ring_s(dense_group, size * dense)
+        return alone + _ring_s(expert_group, size * expert) if question.model.is_moe else alone
 
     reduce, gather = moved_s(stack.gradient_message_bytes), moved_s(stack.weight_bytes)
     times = np.where(gathers, micro_batches(layouts, cuts), 1)
@@ -327,12 +329,13 @@ def _ring_s(where: Group, message_bytes: FloatArray) -> FloatArray:
 def _send_s(question: Question, cuts: Cuts, layouts: Layouts) -> FloatArray:
     """One message to the next stage, shape ``(layout,)``; 0 for one stage. [s]"""
     cut = layouts.cut
-    pair = group(question, np.full(layouts.size, 2), stage_devices(layouts, cuts))
+    stride = stage_devices(layouts, cuts)
+    pair = group(question, np.full(layouts.size, 2), stride)
     size = shapes.boundary_bytes(question.model, cuts, question.job.seq_len, question.software)[cut]
-    # The two neighbours meet on the first tier of which a block holds both.
-    tier = np.argmax(pair.members >= 2, axis=0)
-    rows = np.arange(layouts.size)
-    sent = network.send_s(size, pair.bytes_per_s[tier, rows], pair.latency_s[tier])
+    # Stages lie in a row: two neighbours somewhere meet on no lower tier than the one whose block holds the whole row.
+    spans = np.array([question.domain_devices, *(tier.span_devices for tier in question.machine.fabric.tiers)])
+    tier = np.searchsorted(np.maximum.accumulate(spans)[:-1], layouts.pp * stride)
+    sent = network.send_s(size, pair.bytes_per_s[tier, np.arange(layouts.size)], pair.latency_s[tier])
     return np.where(layouts.pp > 1, sent, 0.0)
 
 
