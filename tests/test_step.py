@@ -289,7 +289,7 @@ def test_gathered_layers_are_the_largest():
     assert_allclose(memory.buffers_bytes, largest * (2 * stack.weight_bytes + stack.gradient_bytes))
 
 
-# Korthikanti et al., 2022, figure 1 and table 4: GPT-3 175B, MT-NLG 530B, GPT-1T on A100 of 80 GB: with selective
+# Korthikanti et al., 2022, figure 1: GPT-3 175B, MT-NLG 530B, GPT-1T on A100 of 80 GB: with selective
 # recompute and sequence parallelism all fit, without either none does.
 @pytest.mark.parametrize(
     ("name", "pp", "vpp", "batch"), [("gpt3-175b", 8, 3, 64), ("mt-nlg-530b", 35, 3, 280), ("gpt-1t", 64, 1, 512)]
