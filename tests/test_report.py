@@ -14,6 +14,8 @@ from clusterplan import report
 from clusterplan.catalog import Catalog
 from clusterplan.hardware import Accelerator
 from clusterplan.report import Block, Page, apportioned, comparison, encodable, reason, render, said, said_in, tree
+from clusterplan.report.markdown import to_markdown
+from clusterplan.report.plan import STEP_PARTS
 from clusterplan.workload import Model
 
 STEP = {
@@ -263,7 +265,7 @@ def test_parts_of_the_step_are_those_of_the_document():
 
     from clusterplan.step import StepTime
 
-    assert tuple(part.name for part in fields(StepTime)) == report._STEP_PARTS
+    assert tuple(part.name for part in fields(StepTime)) == STEP_PARTS
 
 
 def test_sources_are_listed_on_demand():
@@ -438,7 +440,7 @@ def test_markdown_tables_have_the_same_number_of_cells_in_every_line():
 
 
 def test_markdown_escapes_bars():
-    assert "a \\| b" in report._markdown([Block(rows=(("a | b", "c"),))])
+    assert "a \\| b" in to_markdown([Block(rows=(("a | b", "c"),))])
 
 
 @pytest.mark.parametrize("form", report.FORMATS)

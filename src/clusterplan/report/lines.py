@@ -1,0 +1,45 @@
+"""Documents one line a plan: what JSON Lines and CSV have a line for."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clusterplan.report.blocks import Document
+from clusterplan.report.plain import joined, leaves
+
+
+def rows_of(document: Document) -> list[dict[str, Any]]:
+    """What JSON Lines and CSV have a line for: each plan and alternative, each column of a comparison, each figure."""
+    if "columns" in document:
+        return [row for column in document["columns"] for row in rows_of(column)[:1]]
+    if "figures" in document:
+        return list(document["figures"])
+    if "profiles" in document:
+        return list(document["profiles"])
+    if "plan" not in document:
+        return [dict(document)]
+    if document["plan"] is None:
+        return [
+            {"choice": "none", "hardware": joined(document["inputs"].get("hardware")), "feasible": False}
+            | {"blocking": document["blocking"]}
+        ]
+    chosen = {"choice": "chosen", "feasible": document["feasible"], "blocking": document["blocking"], "why": ""}
+    others = [
+        {"choice": f"alternative {number}", "feasible": True, "blocking": [], **plan}
+        for number, plan in enumerate(document["alternatives"], 1)
+    ]
+    return [chosen | document["plan"], *others]
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """RFC 4180: one header line; columns are ways into the JSON document, joined by points."""
+    flat = [dict(leaves(row)) for row in rows]
+    heads = list(dict.fromkeys(head for row in flat for head in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, heads, restval="", lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return out.getvalue()

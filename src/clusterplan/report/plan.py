@@ -1,0 +1,217 @@
+"""An answer: the plan with its parts, its alternatives, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from clusterplan.report.blocks import Block, Document
+from clusterplan.report.comparison import alternatives_block
+from clusterplan.report.quantities import STEP_NOTES, apportioned, label_of, said, tree
+from clusterplan.report.question import question_block
+from clusterplan.report.remarks import blocking_blocks, counts_said, remark_blocks
+from clusterplan.units import (
+    format_bytes,
+    format_count,
+    format_fraction,
+    format_mass_co2e,
+    format_power,
+    format_time,
+    format_usd,
+    format_water,
+    say,
+)
+
+
+def answer_blocks(document: Document, *, stages: bool) -> Iterator[Block]:
+    """Blocks of an answer."""
+    inputs, plan = document["inputs"], document["plan"]
+    yield question_block(inputs)
+    if not document["feasible"]:
+        yield from blocking_blocks(document)
+    if plan is not None:
+        yield from _plan_blocks(plan, inputs, stages=stages)
+    if document["alternatives"]:
+        yield alternatives_block(plan, document["alternatives"])
+    if search := _search_rows(document):
+        yield Block(title="Candidates", rows=tuple(search))
+    yield from remark_blocks(document)
+
+
+def _plan_blocks(plan: Document, inputs: Document, *, stages: bool) -> Iterator[Block]:
+    yield Block(title="Plan", rows=tuple(_shape_rows(plan, inputs)))
+    step, memory = plan["step"], plan["memory"]
+    parts = {name: step[name] for name in step if name in STEP_PARTS}
+    yield tree(("Step", step["total_s"]), parts, STEP_NOTES)
+    yield Block(rows=tuple(_speed_rows(step)))
+    stage = f"Memory, stage {memory['heaviest_stage']} of {memory['stages']}"
+    yield replace(tree((stage, memory["peak_bytes"]), memory["parts"]), caption=_fit(memory))
+    if stages and memory.get("by_stage"):
+        yield _stages_block(memory["by_stage"])
+    yield Block(title="Run", rows=tuple(_run_rows(plan["run"], inputs)))
+    yield Block(title="Power, energy, water and carbon", rows=tuple(_energy_rows(plan["energy"], plan["carbon"])))
+    cost = plan["cost"]
+    if cost:
+        money = {name: value for name, value in cost.items() if name.endswith("_usd") and name != "total_usd"}
+        yield replace(tree((f"Cost ({_basis(cost)})", cost["total_usd"]), money), caption=_unit_costs(cost))
+
+
+STEP_PARTS = (
+    "compute_s", "recompute_s", "tp_exposed_s", "cp_exposed_s", "ep_exposed_s", "pp_exposed_s", "dp_exposed_s",
+    "contention_s", "bubble_s", "optimizer_s", "jitter_s",
+)  # fmt: skip
+
+
+def _shape_rows(plan: Document, inputs: Document) -> Iterator[tuple[str, str]]:
+    layout = plan["layout"]
+    racks = f" in {format_count(plan['racks'])} racks" if plan.get("racks") else ""
+    yield (
+        "cluster",
+        f"{plan['devices']:,} devices = {plan['nodes']:,} nodes of {plan['hardware']}{racks}",
+    )
+    yield "", f"{plan['used_devices']:,} at work, {plan['spare_devices']:,} spare, {plan['idle_devices']:,} idle"
+    names = {"tp": "tensor", "cp": "context", "pp": "pipeline", "dp": "data"}
+    axes = [f"{name} {layout[key]:,}" for key, name in names.items() if layout[key] > 1] or ["one device"]
+    yield "split", f"{layout['name']}: {' × '.join(axes)}"
+    if layout["ep"] > 1:
+        cut = f", each cut {layout['etp']:,} ways" if layout["etp"] > 1 else ""
+        yield "", f"experts over {layout['ep']:,} devices{cut}"
+    batch_tokens = layout["global_batch"] * inputs["seq_len"]
+    yield (
+        "batch",
+        f"{layout['global_batch']:,} sequences of {inputs['seq_len']:,} ({format_count(batch_tokens, 'tokens')}), "
+        f"{layout['micro_batches']:,} micro-batches of {layout['micro_batch']:,}",
+    )
+    chunks = f", {layout['vpp']} chunks a stage" if layout["vpp"] > 1 else ""
+    schedule = "no pipeline" if layout["schedule"] == "none" else f"{layout['schedule']}{chunks}"
+    yield "methods", f"{schedule}; recompute {layout['recompute']}; sharding {layout['sharding']}; {plan['precision']}"
+    yield "placement", f"{layout['placement']} (innermost first)"
+    yield "software", f"{plan['stack']} with {plan['attention_kernel']} attention"
+    yield "network", str(plan["fabric"])
+
+
+def _speed_rows(step: Document) -> Iterator[tuple[str, str]]:
+    interval = step["interval"]
+    low, high, share = interval["low_s"], interval["high_s"], interval["confidence"]
+    yield "interval", f"{format_time(low)} to {format_time(high)} ({format_fraction(share)})"
+    yield (
+        "utilisation",
+        f"MFU {format_fraction(step['mfu'])} ({format_fraction(step['mfu_causal'])} with causal attention), "
+        f"HFU {format_fraction(step['hfu'])}",
+    )
+    yield (
+        "speed",
+        f"{format_count(step['tokens_per_s'])} tokens/s, {format_count(step['tokens_per_s_per_device'])} a device; "
+        f"exposed communication {format_fraction(step['communication_fraction'])}",
+    )
+
+
+_VERDICTS = {"fits": "fits", "borderline": "borderline: inside the safety margin", "does_not_fit": "does not fit"}
+
+
+def _fit(memory: Document) -> str:
+    margin = memory["margin_bytes"]
+    left = f"{format_bytes(margin)} left" if margin >= 0 else f"{format_bytes(-margin)} too much"
+    usable, device = format_bytes(memory["usable_bytes"]), format_bytes(memory["device_bytes"])
+    return f"{_VERDICTS.get(memory['verdict'], memory['verdict'])}: {left} of {usable} usable ({device} on the device)"
+
+
+_STAGE_HEADS: Mapping[str, str] = {
+    "gradients_bytes": "grads",
+    "optimizer_bytes": "optim",
+    "activations_bytes": "activ",
+    "fragmentation_bytes": "fragm",
+    "context_bytes": "context",
+}
+
+
+def _stages_block(stages: Sequence[Document]) -> Block:
+    names = [name for name in stages[0] if name not in {"stage", "total_bytes"} and any(one[name] for one in stages)]
+    heads = ("stage", "total", *(_STAGE_HEADS.get(name, label_of(name)) for name in names))
+    rows = [(str(one["stage"]), *(f"{one[n] / 2**30:,.1f}" for n in ("total_bytes", *names))) for one in stages]
+    return Block(title="Memory by stage, GiB", heads=heads, rows=tuple(rows), is_wide=True)
+
+
+_LOSSES: Mapping[str, str] = {
+    "restart": "restarts",
+    "rework": "work done twice",
+    "stall": "checkpoints",
+    "repeat": "repeated training",
+}
+
+
+def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
+    steps = f"{run['steps']:,} steps"
+    yield "wall time", f"{format_time(run['wall_s'])} expected; {steps} without loss {format_time(run['ideal_s'])}"
+    losses = [(text, run[f"{name}_loss_fraction"]) for name, text in _LOSSES.items()]
+    lost = ", ".join(f"{text} {format_fraction(share)}" for text, share in losses if share)
+    yield "goodput", format_fraction(run["goodput_fraction"]) + (f"; lost to {lost}" if lost else "")
+    yield "done by", ", ".join(f"{format_time(run[f'p{odds}_s'])} ({odds} %)" for odds in (50, 90, 99))
+    if run.get("deadline_probability") is not None:
+        yield (
+            "deadline",
+            f"{say(inputs['deadline_s'], 'time')}, met with a probability of "
+            f"{format_fraction(run['deadline_probability'])}",
+        )
+    failures = format_count(run["expected_interruptions"], "interruptions")
+    mtbf = "never" if run["mtbf_s"] is None else f"every {format_time(run['mtbf_s'])}"
+    yield "failures", f"{failures}, {mtbf}"
+    yield (
+        "checkpoints",
+        f"{format_bytes(run['checkpoint_bytes'])} every {format_time(run['checkpoint_interval_s'])}, "
+        f"stall {format_time(run['checkpoint_stall_s'])}",
+    )
+
+
+def _energy_rows(energy: Document, carbon: Document) -> Iterator[tuple[str, str]]:
+    yield (
+        "power",
+        f"mean {format_power(energy['mean_facility_w'])}, peak {format_power(energy['peak_facility_w'])} at the meter; "
+        f"mean {format_power(energy['mean_it_w'])} at the equipment",
+    )
+    parts = sorted(energy["it"].items(), key=lambda one: -one[1])
+    shares = apportioned([value for _, value in parts], 1000)
+    named = zip(parts, shares, strict=True)
+    yield "of which", ", ".join(f"{label_of(name)} {share / 10:.1f} %" for (name, value), share in named if value)
+    yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} in its hottest hours"
+    yield (
+        "energy",
+        f"{said('x_kwh', energy['facility_kwh'])} at the meter, {said('x_kwh', energy['it_kwh'])} at the equipment",
+    )
+    grid = energy.get("grid_water_m3")
+    yield (
+        "water",
+        f"{format_water(energy['water_m3'])} on site"
+        + ("" if grid is None else f", {format_water(grid)} at power plants"),
+    )
+    market = carbon.get("market_based_kg_co2e")
+    contract = "" if market is None else f" ({format_mass_co2e(market)} by contract)"
+    yield (
+        "carbon",
+        f"{format_mass_co2e(carbon['total_kg_co2e'])}: electricity "
+        f"{format_mass_co2e(carbon['operational_kg_co2e'])}{contract}, "
+        f"making {format_mass_co2e(carbon['embodied_kg_co2e'])}",
+    )
+
+
+def _basis(cost: Document) -> str:
+    basis = {"own": "owned", "rent": "rented"}.get(cost.get("basis", ""), cost.get("basis", ""))
+    return ", ".join(
+        part for part in (basis, f"prices of {cost['price_date']}" if cost.get("price_date") else "") if part
+    )
+
+
+def _unit_costs(cost: Document) -> str:
+    per_hour = cost.get("usd_per_device_h")
+    hour = "" if per_hour is None else f", {format_usd(per_hour)} a device and hour"
+    return f"{said('usd_per_million_tokens', cost['usd_per_million_tokens'])} per million tokens{hour}"
+
+
+def _search_rows(document: Document) -> Iterator[tuple[str, str]]:
+    search = document["search"]
+    if search["considered"] > 1:
+        ties = search["ties"]
+        near = f"; {ties:,} as good as the best within the error" if ties else ""
+        yield "looked at", f"{search['considered']:,} considered, {search['evaluated']:,} evaluated{near}"
+    if counts := counts_said(document["rejected"]):
+        yield "refused", counts

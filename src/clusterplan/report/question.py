@@ -1,0 +1,30 @@
+"""What was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clusterplan.report.blocks import Block, Document
+from clusterplan.units import say
+
+_OBJECTIVES: Mapping[str, str] = {
+    "knee": "where more devices stop paying",
+    "wall": "shortest run",
+    "devices": "fewest devices",
+}
+
+
+def question_block(inputs: Document) -> Block:
+    """What was asked: model, tokens, demands, place."""
+    objective = inputs["objective"]
+    wanted = [_OBJECTIVES.get(objective, f"least {objective}")] if objective != "none" else []
+    if inputs["deadline_s"]:
+        sure = say(inputs["confidence"], "fraction")
+        wanted.append(f"within {say(inputs['deadline_s'], 'time')} (probability at least {sure})")
+    if inputs["budget_usd"]:
+        wanted.append(f"for at most {say(inputs['budget_usd'], 'usd')}")
+    if inputs["power_w"]:
+        wanted.append(f"drawing at most {say(inputs['power_w'], 'power')}")
+    place = ", ".join(f"{key} {inputs[key]}" for key in ("site", "cooling", "prices", "storage"))
+    rows = tuple(("", text) for text in (", ".join(wanted), place) if text)
+    return Block(title=f"{inputs['model']}, {say(inputs['tokens'], 'tokens')}", rows=rows, are_notes=True)

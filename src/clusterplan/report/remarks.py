@@ -1,0 +1,87 @@
+"""What is said beside a plan: refusals, warnings, and what was not given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from clusterplan.report.blocks import Block, Document
+from clusterplan.report.quantities import said_in
+from clusterplan.units import format_fraction, say
+
+
+def reason(blocking: Document) -> str:
+    """Why there is no plan: what was asked, the best there is, and what would do.
+
+    Examples
+    --------
+    >>> reason({"constraint": "deadline", "required": 86400.0, "best": 172800.0, "unit": "s", "nearest_feasible": None})
+    'deadline: asked 24.0 h, best 2.00 days (off by 100 %)'
+    """
+    unit, required, best = blocking.get("unit", ""), blocking.get("required"), blocking.get("best")
+    parts = []
+    if required is not None:
+        parts.append(f"asked {said_in(required, unit)}")
+    if best is not None:
+        off = _off(required, best)
+        parts.append(f"best {said_in(best, unit)}" + (f" (off by {off})" if off else ""))
+    if blocking.get("nearest_feasible") is not None:
+        parts.append(f"feasible from {said_in(blocking['nearest_feasible'], unit)}")
+    return f"{blocking['constraint']}: {', '.join(parts)}" if parts else str(blocking["constraint"])
+
+
+def _off(required: float | None, best: float | None) -> str:
+    """How far the best is from what was asked, relative; a factor where it is far."""
+    if not required or best is None:
+        return ""
+    ratio = best / required
+    if 0.1 < ratio < 10:
+        return format_fraction(abs(ratio - 1)).replace(".0 %", " %")
+    return f"{max(ratio, 1 / ratio) if ratio > 0 else math.inf:,.3g} times"
+
+
+def blocking_blocks(document: Document) -> Iterator[Block]:
+    """Which constraints stopped the best candidates, by how much, and what would do."""
+    rows = []
+    for one in document["blocking"]:
+        unit, required, best = one["unit"], one["required"], one["best"]
+        cells = ["-" if value is None else said_in(value, unit) for value in (required, best, one["nearest_feasible"])]
+        rows.append((str(one["constraint"]), cells[0], cells[1], _off(required, best) or "-", cells[2]))
+    heads = ("constraint", "asked", "best found", "off by", "feasible from")
+    title = "No feasible plan" if document["plan"] is None else "Does not fit"
+    if rows:
+        yield Block(title=title, heads=heads, rows=tuple(rows), right=(1, 2, 3, 4))
+    else:  # no layout was looked at: the warnings say why
+        yield Block(title=title, rows=tuple(("", text) for text in document["warnings"]), are_notes=True)
+
+
+def counts_said(rejected: Mapping[str, int]) -> str:
+    """How many candidates fell to each constraint, most first."""
+    ordered = sorted(rejected.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{name} {count:,}" for name, count in ordered if count)
+
+
+def remark_blocks(document: Document) -> Iterator[Block]:
+    """Warnings, and what was not given."""
+    if document["warnings"]:
+        yield Block(title="Warnings", rows=tuple(("", text) for text in document["warnings"]), are_notes=True)
+    defaults = dict.fromkeys(
+        f"{one['what'].removeprefix(INPUT).replace('_', ' ')} {_default_said(one)}: {one['source']}"
+        for one in document["evidence"]
+        if one["what"].startswith(INPUT)
+    )
+    if defaults:
+        yield Block(title="Not given, so assumed", rows=tuple(("", text) for text in defaults), are_notes=True)
+
+
+INPUT = "input: "
+"""How evidence calls what was not given."""
+
+
+def _default_said(one: Document) -> str:
+    value, unit = one["value"], one["unit"]
+    if unit == "tokens" and isinstance(value, int):
+        return say(value, "tokens")
+    if isinstance(value, str):
+        return value
+    return f"{value:,} {unit}".rstrip()
