@@ -1,0 +1,289 @@
+"""Fitting constants of devices and software to measured runs.
+
+Only what a profile marks as fitted may move, each constant within a prior around its present value: what step times
+cannot tell apart stays where kernel and collective measurements have put it. The loss is robust and on the logarithm
+of the step time, so that a row ten times as long, or one that is wrong, does not decide.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clusterplan.arrays import FloatArray
+from clusterplan.catalog import Catalog
+from clusterplan.hardware import Accelerator, Stack
+from clusterplan.measured import Measured
+from clusterplan.validate import Errors, Judge, errors
+
+NOISE = 0.03
+"""Spread of repeated measurements of one configuration, relative (published repeats spread 1.2 to 5.5 %)."""
+
+ROBUST = 3.0
+"""Residuals beyond so many standard deviations count less than their square (assumed: the usual choice)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Free:
+    """A constant that may move: how far, and how it is scaled."""
+
+    spread: float
+    """Standard deviation of the prior, on the scale of the transform."""
+    is_share: bool = False
+    """Whether it lies between 0 and 1 (log odds) rather than above 0 (logarithm)."""
+
+
+STACK_FREE: Mapping[str, Free] = {
+    "vector_traffic": Free(spread=0.4),
+    "permutation_traffic": Free(spread=0.7),
+    "host_s_per_layer": Free(spread=0.5),
+    "logit_traffic_bytes": Free(spread=0.3),
+    "accumulation_bytes": Free(spread=0.2),
+    "tp_hidden_fraction": Free(spread=1.0, is_share=True),
+    "cp_hidden_fraction": Free(spread=1.0, is_share=True),
+    "ep_hidden_fraction": Free(spread=1.0, is_share=True),
+    "dp_hidden_fraction": Free(spread=1.0, is_share=True),
+    "pp_hidden_fraction": Free(spread=1.0, is_share=True),
+}
+"""Constants of software that step times say something about."""
+
+DEVICE_FREE: Mapping[str, Free] = {
+    "gemm_efficiency": Free(spread=0.03),
+    "in_training_efficiency": Free(spread=0.05),
+    "attention_efficiency": Free(spread=0.1),
+}
+"""Constants of devices; the first and the last are pinned by kernel measurements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """One constant of one profile in a fit."""
+
+    record: type[Stack] | type[Accelerator]
+    profile: str
+    field: str
+    part: str = ""
+    """Format or kernel, for constants by name."""
+    start: float
+    free: Free
+
+    @property
+    def label(self) -> str:
+        """Profile and key, as ``stacks/megatron-core: vector_traffic``."""
+        folder = "stacks" if self.record is Stack else "accelerators"
+        return f"{folder}/{self.profile}: {self.field}{'.' if self.part else ''}{self.part}"
+
+    def value(self, moved: float) -> float:
+        """The constant, ``moved`` standard deviations of its prior away from its start."""
+        if self.free.is_share:
+            start = min(max(self.start, 0.01), 0.99)
+            odds = np.log(start / (1 - start)) + moved * self.free.spread
+            return float(1 / (1 + np.exp(-odds)))
+        value = self.start * np.exp(moved * self.free.spread)
+        return float(min(value, 1.0) if self.field.endswith("_efficiency") else value)
+
+
+class Changed:
+    """A catalog of which some records have other constants."""
+
+    def __init__(self, catalog: Catalog, constants: Sequence[Constant], moved: FloatArray) -> None:
+        self._catalog = catalog
+        changes: dict[tuple[type, str], dict[str, Any]] = {}
+        for constant, by in zip(constants, moved, strict=True):
+            fields = changes.setdefault((constant.record, constant.profile), {})
+            value = constant.value(float(by))
+            if constant.part:
+                present = getattr(catalog.load(constant.record, constant.profile), constant.field)
+                fields[constant.field] = {**fields.get(constant.field, present), constant.part: value}
+            else:
+                fields[constant.field] = value
+        self._records: dict[tuple[type, str], Any] = {
+            (record, name): dataclasses.replace(catalog.load(record, name), **fields)
+            for (record, name), fields in changes.items()
+        }
+
+    def load(self, record: type[Any], name: str) -> Any:
+        """A record, with its changes."""
+        return self._records.get((record, name)) or self._catalog.load(record, name)
+
+    def names(self, record: type[Any]) -> Any:
+        """Names of the profiles of a kind."""
+        return self._catalog.names(record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """A row that can be fitted, and the profiles that its time depends on."""
+
+    row: Measured
+    measured_s: float
+    profiles: frozenset[tuple[type, str]]
+
+
+def usable(catalog: Catalog, rows: Iterable[Measured]) -> list[Used]:
+    """Rows with a measured time and a prediction."""
+    judge = Judge(catalog)
+    found = []
+    for row in rows:
+        judged = judge.row(row)
+        if judged.skipped or judged.measured_step_s is None or judged.stack is None or judged.stack_assumed:
+            continue
+        machine, _ = judge.machine(row, [])
+        touched = frozenset({(Stack, machine.stack.name), (Accelerator, machine.accelerator.name)})
+        found.append(Used(row=row, measured_s=judged.measured_step_s, profiles=touched))
+    return found
+
+
+def constants_of(catalog: Catalog, rows: Sequence[Used]) -> list[Constant]:
+    """Constants that may move: those of the profiles that the rows use."""
+    found: list[Constant] = []
+    profiles = sorted({p for used in rows for p in used.profiles}, key=lambda p: (p[0].__name__, p[1]))
+    for record, name in profiles:
+        loaded: Any = catalog.load(record, name)
+        for field, free in (STACK_FREE if record is Stack else DEVICE_FREE).items():
+            value = getattr(loaded, field)
+            parts = value.items() if isinstance(value, Mapping) else [("", value)]
+            found += [
+                Constant(record=record, profile=name, field=field, part=part, start=float(start), free=free)
+                for part, start in parts
+                if float(start) > 0
+            ]
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Constants after a fit."""
+
+    constants: tuple[Constant, ...]
+    moved: FloatArray
+    """How far each moved, in standard deviations of its prior."""
+    certainty: FloatArray
+    """Standard deviation left of each over that of its prior: near 1 where the rows say nothing."""
+    rows: tuple[Used, ...]
+
+    @property
+    def values(self) -> list[float]:
+        """The constants."""
+        return [c.value(float(m)) for c, m in zip(self.constants, self.moved, strict=True)]
+
+
+def log_errors(catalog: Catalog, constants: Sequence[Constant], moved: FloatArray, rows: Sequence[Used]) -> FloatArray:
+    """Logarithm of predicted over measured step time, shape ``(row,)``; 0 for a row that cannot be predicted."""
+    judge = Judge(Changed(catalog, constants, moved))  # type: ignore[arg-type]
+    return np.array([_log_error(judge, used) for used in rows])
+
+
+def _log_error(judge: Judge, used: Used) -> float:
+    predicted = judge.row(used.row).predicted_step_s
+    return float(np.log(predicted / used.measured_s)) if predicted else 0.0
+
+
+def fit(
+    catalog: Catalog, rows: Sequence[Used], progress: Callable[[float, str], None] | None = None, rounds: int = 12
+) -> Fitted:
+    """Move the constants to where rows and priors agree best.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Profiles with the constants' present values, the means of the priors.
+    rows : sequence of Used
+        Rows to fit.
+    progress : callable
+        Told the share that is done.
+    rounds : int
+        Most evaluations of all the rows with a change of every constant.
+    """
+    from scipy.optimize import least_squares
+
+    constants = constants_of(catalog, rows)
+    touched = [np.flatnonzero([(c.record, c.profile) in used.profiles for used in rows]) for c in constants]
+    weight = _source_weights(rows)
+    done = 0
+
+    def residuals(moved: FloatArray) -> FloatArray:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(min(done / rounds, 1.0), f"{len(rows)} rows, {len(constants)} constants")
+        return _residuals(log_errors(catalog, constants, moved, rows), weight, moved)
+
+    def jacobian(moved: FloatArray) -> FloatArray:
+        """One constant at a time, only for the rows that depend on it."""
+        base = log_errors(catalog, constants, moved, rows)
+        slopes = np.zeros((len(rows) + len(constants), len(constants)))
+        for i, own in enumerate(touched):
+            nudged = moved.copy()
+            nudged[i] += STEP
+            there = log_errors(catalog, constants, nudged, [rows[int(j)] for j in own])
+            weighted = _robust(there / NOISE) - _robust(base[own] / NOISE)
+            slopes[own, i] = weight[own] * weighted / STEP
+            slopes[len(rows) + i, i] = 1.0
+        return slopes
+
+    start = np.zeros(len(constants))
+    result = least_squares(residuals, start, jac=jacobian, bounds=(-4, 4), max_nfev=rounds, x_scale=1.0)
+    slopes = np.asarray(result.jac)
+    information = slopes.T @ slopes
+    spread = np.sqrt(np.clip(np.diag(np.linalg.inv(information)), 0, 1))
+    return Fitted(constants=tuple(constants), moved=result.x, certainty=spread, rows=tuple(rows))
+
+
+STEP = 0.05
+"""Step of the numerical slopes, in standard deviations of the prior."""
+
+
+def _robust(scaled: FloatArray) -> FloatArray:
+    """Residuals whose squares are those of a smooth absolute value beyond :data:`ROBUST`."""
+    return np.sign(scaled) * np.sqrt(2 * ROBUST**2 * (np.sqrt(1 + (scaled / ROBUST) ** 2) - 1))
+
+
+def _residuals(logs: FloatArray, weight: FloatArray, moved: FloatArray) -> FloatArray:
+    return np.concatenate([weight * _robust(logs / NOISE), moved])
+
+
+def _source_weights(rows: Sequence[Used]) -> FloatArray:
+    """Rows of one source share its weight, so that a long table does not outvote several short ones."""
+    names = [source_of(used.row) for used in rows]
+    counts = {name: names.count(name) for name in set(names)}
+    return np.array([1 / np.sqrt(np.sqrt(counts[name])) for name in names])
+
+
+def source_of(row: Measured) -> str:
+    """Source without the table: rows of one source are held out together."""
+    return row.source.split(":")[0].split(",")[0].split(" (")[0].split(" README")[0].strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """Errors of rows that a fit did not see."""
+
+    before: Errors | None
+    after: Errors | None
+
+
+def cross_validated(
+    catalog: Catalog, rows: Sequence[Used], folds: int = 5, progress: Callable[[float, str], None] | None = None
+) -> HeldOut:
+    """Errors of every row under constants that were fitted without its source."""
+    names = sorted({source_of(used.row) for used in rows}, key=lambda n: (-sum(source_of(u.row) == n for u in rows), n))
+    fold_of = {name: i % folds for i, name in enumerate(names)}
+    before: list[float] = []
+    after: list[float] = []
+    for fold in range(min(folds, len(names))):
+        inside = [u for u in rows if fold_of[source_of(u.row)] != fold]
+        outside = [u for u in rows if fold_of[source_of(u.row)] == fold]
+        if not inside or not outside:
+            continue
+        fitted = fit(catalog, inside)
+        none = np.zeros(len(fitted.constants))
+        before += list(np.expm1(log_errors(catalog, fitted.constants, none, outside)))
+        after += list(np.expm1(log_errors(catalog, fitted.constants, fitted.moved, outside)))
+        if progress:
+            progress((fold + 1) / folds, f"held out {fold + 1} of {folds}")
+    return HeldOut(before=errors(before), after=errors(after))
