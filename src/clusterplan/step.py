@@ -317,7 +317,10 @@ def _data_parallel(
     # their weights gathered, once; gathered weights are gathered once forward and once more backward.
     replicated = layouts.sharding == SHARDING.index("none")
     traffic = times * np.where(replicated, 2 * reduce, reduce + np.where(gathers, 2, 1) * gather)
-    window = times * stages.slowest["work_s"][pair]
+    # Traffic of a step hides behind the last micro-batch that adds to a gradient; where stages interleave that is a
+    # whole group of pp, chunk after chunk, so most chunks are done long before the step ends.
+    last = np.where(layouts.vpp > 1, np.minimum(layouts.pp, micro_batches(layouts, cuts)), 1)
+    window = np.where(gathers, times, last) * stages.slowest["work_s"][pair]
     exposed = network.exposed_s(traffic, stack.dp_hidden_fraction, window)
     return exposed, network.contention_s(traffic, exposed, stack.contention_fraction)
 
