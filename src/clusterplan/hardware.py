@@ -136,6 +136,13 @@ class System:
     used_devices_per_domain: tuple[int, ...] = ()
     """Numbers of devices of a scale-up domain that layouts may use besides all of them (64 of 72)."""
 
+    def domain_of(self, devices: int) -> int:
+        """Devices that a layout of so many uses of each scale-up domain, so that all domains are used alike."""
+        if devices <= self.scaleup_devices:
+            return devices
+        fitting = [n for n in (self.scaleup_devices, *self.used_devices_per_domain) if devices % n == 0]
+        return fitting[0] if fitting else self.scaleup_devices
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:

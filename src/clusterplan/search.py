@@ -9,7 +9,7 @@ from typing import get_args
 
 import numpy as np
 
-from clusterplan import run, shapes
+from clusterplan import run, shapes, space
 from clusterplan.arrays import IntArray
 from clusterplan.choose import alternatives, at_knee, best_choice, blocking
 from clusterplan.errors import ClusterplanError, LayoutError
@@ -197,12 +197,13 @@ def estimate(resolved: Resolved) -> Answer:
         reasons.append(f"{resolved.job.precision} is not available: {machine.stack.name} has {machine.formats}")
     if reasons:
         raise LayoutError("; ".join(reasons))
-    question = Question(
-        model=resolved.model, job=resolved.job, machine=machine, domain_devices=machine.system.scaleup_devices
-    )
     modes = machine.stack.recompute if scenario.recompute is None else (scenario.recompute,)
     for mode in modes:
         cuts, layouts, problems = one_layout(resolved, mode)
+        used = used_devices(layouts, cuts)
+        domain = machine.system.domain_of(int(used[0]))
+        question = Question(model=resolved.model, job=resolved.job, machine=machine, domain_devices=domain)
+        layouts = dataclasses.replace(layouts, bought_devices=space.bought_devices(question, used, 0))
         check_legal(question, cuts, layouts, problems)
         plan = make_plan(question, circumstances_of(resolved, 0), cuts, layouts)
         if plan.verdict == "fits":
@@ -268,7 +269,7 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
         sharding=one(SHARDING.index(sharding)),
         schedule=one(SCHEDULES.index(schedule)),
         global_batch=one(batch),
-        bought_devices=one(-(-used // machine.system.devices) * machine.system.devices),
+        bought_devices=one(used),
     )
     return cuts, layouts, problems
 
