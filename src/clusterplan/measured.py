@@ -73,6 +73,8 @@ class Measured:
     tokens_per_s: float | None = None
     tokens_per_s_per_accel: float | None = None
     peak_mem_gib: float | None = None
+    memory_definition: str | None = None
+    """What the source calls peak memory: ``allocated``, ``reserved`` or ``device``."""
     oom: bool | None = None
     """Whether the run ended for want of memory."""
     inferred: str | None = None
@@ -95,6 +97,12 @@ class Measured:
 
 _TYPES: Mapping[str, str] = {f.name: str(f.type).split(" ")[0] for f in fields(Measured)}
 _REQUIRED = ("id", "source", "accelerator")
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "quality": ("A", "B", "C"),
+    "family": ("dense", "moe"),
+    "memory_definition": ("allocated", "reserved", "device"),
+}
+"""Columns that have one of a few words."""
 
 
 def read_measured(path: Path) -> list[Measured]:
@@ -118,16 +126,25 @@ def parse_measured(text: str, where: str) -> list[Measured]:
         missing = [name for name in _REQUIRED if name not in columns]
         if missing:
             raise ClusterplanError(f"has no column {' and no column '.join(missing)}", where=where)
-        return [_row(cells, where, reader.line_num) for cells in reader]
+        twice = next((name for name in columns if name in _TYPES and columns.count(name) > 1), None)
+        if twice:
+            raise ClusterplanError(f"has the column {twice} twice", where=where)
+        rows = [_row(cells, where, reader.line_num) for cells in reader]
     except csv.Error as problem:
         raise ClusterplanError(f"is not CSV: {problem}", where=f"{where}: line {reader.line_num}") from None
+    if not rows:
+        raise ClusterplanError("has a header but no row", where=where)
+    return rows
 
 
-def _row(cells: Mapping[str, str | list[str] | None], where: str, line: int) -> Measured:
+def _row(cells: Mapping[str, str | list[str] | None], where: str, last_line: int) -> Measured:
+    line = last_line - sum(text.count("\n") for text in cells.values() if isinstance(text, str))
     if None in cells:
         raise ClusterplanError("has more cells than the header", where=f"{where}: line {line}")
+    if None in cells.values():
+        raise ClusterplanError("has fewer cells than the header", where=f"{where}: line {line}")
     values = {
-        name: _cell(text.strip(), _TYPES[name], f"{where}: line {line}: {name}")
+        name: _cell(text.strip(), name, f"{where}: line {line}: {name}")
         for name, text in cells.items()
         if name in _TYPES and name != "line" and isinstance(text, str) and text.strip()
     }
@@ -137,8 +154,11 @@ def _row(cells: Mapping[str, str | list[str] | None], where: str, line: int) -> 
     return Measured(**values, line=line)  # type: ignore[arg-type]
 
 
-def _cell(text: str, kind: str, where: str) -> str | int | float | bool:
+def _cell(text: str, name: str, where: str) -> str | int | float | bool:
+    kind = _TYPES[name]
     if kind == "str":
+        if text not in _WORDS.get(name, (text,)):
+            raise ClusterplanError(f"must be one of {', '.join(_WORDS[name])}, not {text[:40]!r}", where=where)
         return text
     try:
         number = float(text)

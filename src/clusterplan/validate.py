@@ -52,8 +52,12 @@ class Judged:
     id: str
     source: str
     accelerator: str | None
+    model: str | None = None
     family: str | None = None
     accelerators: int | None = None
+    series: str | None = None
+    """What rows have in common that differ only in layout: source, model, devices, tokens of a step, format."""
+    layout: str | None = None
     skipped: str | None = None
     """Why there is no prediction."""
     stack: str | None = None
@@ -71,6 +75,8 @@ class Judged:
     predicted_device_gib: float | None = None
     predicted_peak_gib: float | None = None
     """The one of the three that its source measured."""
+    memory_definition: str | None = None
+    """Which one that is: ``allocated``, ``reserved`` or ``device``."""
     measured_peak_gib: float | None = None
     memory_error_fraction: float | None = None
     verdict: str | None = None
@@ -93,7 +99,7 @@ class Judge:
         for name in catalog.names(System):
             system = catalog.load(System, name)
             device = catalog.load(Accelerator, system.accelerator)
-            for alias in (device.name, *device.aliases):
+            for alias in (name, device.name, *device.aliases):
                 self.systems.setdefault(alias.lower(), system)
 
     def rows(self, runs: Iterable[Measured], progress: Callable[[int], None] | None = None) -> list[Judged]:
@@ -111,11 +117,12 @@ class Judge:
             id=row.id,
             source=row.source,
             accelerator=row.accelerator,
+            model=row.model,
             family=row.family,
             accelerators=row.accelerators,
             measured_step_s=row.measured_step_s,
             measured_peak_gib=row.peak_mem_gib or None,
-            ran=False if row.oom else True if row.measured_step_s or row.peak_mem_gib else None,
+            ran=False if row.oom else True if row.measured_step_s or row.peak_mem_gib or row.oom is False else None,
         )
         try:
             return self._judged(row, base)
@@ -123,6 +130,12 @@ class Judge:
             return dataclasses.replace(base, skipped=str(reason))
 
     def _judged(self, row: Measured, base: Judged) -> Judged:
+        if row.quality == "C":
+            raise SkipError("quality C: a figure of a whole campaign")
+        if "superseded" in (row.notes or ""):
+            raise SkipError("superseded by a later measurement, as its notes say")
+        if base.ran is None:
+            raise SkipError("no time, rate or memory is stated")
         inferred: list[str] = []
         machine, assumed = self.machine(row, inferred)
         question = question_of(row, machine, inferred)
@@ -137,10 +150,13 @@ class Judge:
         device = float(held.total_bytes[0, heaviest]) / GIB
         reserved = device - float(held.context_bytes[0, heaviest]) / GIB
         allocated = reserved - float(held.fragmentation_bytes[0, heaviest]) / GIB
-        peak = {"allocated": allocated, "reserved": reserved, "device": device}[machine.stack.reported_memory]
+        definition = row.memory_definition or machine.stack.reported_memory
+        peak = {"allocated": allocated, "reserved": reserved, "device": device}[definition]
         usable = float(memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction))
         return dataclasses.replace(
             base,
+            series=series(row),
+            layout=layout_name(row, cuts, layouts),
             stack=machine.stack.name,
             stack_assumed=assumed,
             inferred=tuple(inferred),
@@ -152,6 +168,7 @@ class Judge:
             predicted_reserved_gib=reserved,
             predicted_device_gib=device,
             predicted_peak_gib=peak,
+            memory_definition=definition,
             memory_error_fraction=peak / base.measured_peak_gib - 1 if base.measured_peak_gib else None,
             verdict=verdict(device * GIB, usable, float(machine.accelerator.memory_bytes)),
         )
@@ -182,7 +199,7 @@ class Judge:
             rate = row.scaleout_gbit_s * 1e9 / 8
             changes["scaleout_bytes_per_s"] = rate
             fabric = dataclasses.replace(fabric, port_bytes_per_s=max(rate, fabric.port_bytes_per_s))
-        else:
+        elif (row.accelerators or 0) > (row.scaleup_domain or system.scaleup_devices):
             inferred.append(f"scaleout_gbit_s: {system.scaleout_bytes_per_s * 8 / 1e9:.0f}")
         if row.attention == "naive":
             stack = dataclasses.replace(stack, attention_kernels=("eager",))
@@ -256,7 +273,7 @@ def question_of(row: Measured, machine: Machine, inferred: list[str]) -> Questio
         batch_fixed=True,
         precision=precision,
     )
-    return Question(model=model_of(row), job=job, machine=machine, domain_devices=machine.system.scaleup_devices)
+    return Question(model=model_of(row), job=job, machine=machine, domain_devices=machine.system.domain_of(_given(row, "accelerators")))
 
 
 def _recompute(row: Measured, inferred: list[str]) -> str:
@@ -291,6 +308,8 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
         return np.array([value], dtype=np.int64)
 
     schedule = "none" if pp == 1 else "interleaved" if vpp > 1 else "1f1b"
+    if stated_schedule(row) not in (None, "1f1b", "1f1b-i", schedule):
+        inferred.append(f"schedule: {schedule}")
     cuts = Cuts(
         tp=one(tp),
         cp=one(cp),
@@ -325,7 +344,49 @@ LENIENT = ("interleaving divides micro-batches by pp", "sequence divides by 2 ×
 """Rules of some software that published runs of other software need not keep."""
 
 
-# Summary --------------------------------------------------------------------------------------------------------------
+def stated_schedule(row: Measured) -> str | None:
+    """Pipeline schedule in the name of the software, as zb-1p in "Megatron-LM, ZB-1p schedule"."""
+    words = (row.framework or "").lower().replace(",", " ").split()
+    return next((word for word in words if word in STATED_SCHEDULES), None)
+
+
+STATED_SCHEDULES = ("1f1b", "1f1b-i", "zb-1p", "zb-2p", "zb-v", "dualpipe", "gpipe")
+
+
+def layout_name(row: Measured, cuts: Cuts, layouts: Layouts) -> str:
+    """How a row is split and run, in one word for each choice."""
+    sizes = {"tp": cuts.tp, "pp": layouts.pp, "vpp": layouts.vpp, "cp": cuts.cp, "ep": cuts.ep, "dp": layouts.dp}
+    split = [f"{name}{int(size[0])}" for name, size in sizes.items() if size[0] > 1]
+    methods = (
+        f"mb{int(cuts.micro_batch[0])}",
+        RECOMPUTE[int(cuts.recompute[0])],
+        SHARDING[int(layouts.sharding[0])],
+        stated_schedule(row) or SCHEDULES[int(layouts.schedule[0])],
+    )
+    return "-".join([*split, *methods])
+
+
+def series(row: Measured) -> str:
+    """What rows have in common that may be compared with each other: all but the layout."""
+    model = f"{row.model or 'model'} {row.layers} × {row.hidden}, {row.heads} heads"
+    batch = f"{row.global_batch} × {row.seq_len} tokens"
+    network = f", {row.scaleout_gbit_s:g} Gbit/s" if row.scaleout_gbit_s else ""
+    hardware = f"{row.accelerators} {row.accelerator}{network}"
+    return f"{source_name(row.source)}: {model}; {hardware}; {batch}; {row.precision or 'bf16'}"
+
+
+def source_name(source: str) -> str:
+    """A source without the place inside it: up to the first comma or bracket, 60 letters at most.
+
+    Examples
+    --------
+    >>> source_name("Korthikanti et al. 2022 (arXiv:2205.05198), Table 5")
+    'Korthikanti et al. 2022'
+    """
+    return source.split(",")[0].split(" (")[0][:60]
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,72 +417,3 @@ def errors(values: Iterable[float], inside: Iterable[bool] | None = None) -> Err
         bias=float(np.median(signed)),
         inside_interval=None if inside is None else float(np.mean(list(inside))),
     )
-
-
-def time_errors(rows: Iterable[Judged]) -> Errors | None:
-    """Errors of step times."""
-    timed = [r for r in rows if r.error_fraction is not None]
-    return errors(
-        (r.error_fraction for r in timed if r.error_fraction is not None),
-        (bool(r.low_s and r.high_s and r.measured_step_s and r.low_s <= r.measured_step_s <= r.high_s) for r in timed),
-    )
-
-
-def memory_errors(rows: Iterable[Judged]) -> Errors | None:
-    """Errors of peak memory."""
-    return errors(r.memory_error_fraction for r in rows if r.memory_error_fraction is not None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
-    """How often the verdict on memory was right."""
-
-    out_of_memory: int
-    """Runs known to have ended for want of memory."""
-    called: int
-    """Those of which it was said."""
-    ran: int
-    """Runs known to have fitted."""
-    false_alarms: int
-    """Those of which it was said that they do not fit."""
-
-
-def verdicts(rows: Iterable[Judged]) -> Verdicts:
-    """Verdicts on rows whose end is known."""
-    known = [r for r in rows if r.verdict is not None and r.ran is not None]
-    failed = [r for r in known if not r.ran]
-    ran = [r for r in known if r.ran]
-    return Verdicts(
-        out_of_memory=len(failed),
-        called=sum(r.verdict != "fits" for r in failed),
-        ran=len(ran),
-        false_alarms=sum(r.verdict == "does_not_fit" for r in ran),
-    )
-
-
-def groups(rows: Iterable[Judged], key: Callable[[Judged], str]) -> dict[str, list[Judged]]:
-    """Rows by a property, names sorted."""
-    found: dict[str, list[Judged]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return dict(sorted(found.items()))
-
-
-def scale(row: Judged) -> str:
-    """Class of size: up to 64, 512, 4,096, or more devices."""
-    devices = row.accelerators or 0
-    for most in (64, 512, 4096):
-        if devices <= most:
-            return f"to {most:,} devices"
-    return "more devices"
-
-
-SPLITS: dict[str, Callable[[Judged], str]] = {
-    "source": lambda r: r.source.split(",")[0].split(" (")[0][:60],
-    "accelerator": lambda r: r.accelerator or "",
-    "family": lambda r: r.family or "",
-    "stack": lambda r: r.stack or "",
-    "scale": scale,
-    "stated": lambda r: "all stated" if not r.inferred else "some inferred",
-}
-"""Ways to group the rows."""
