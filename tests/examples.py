@@ -9,6 +9,7 @@ from clusterplan.catalog import Catalog
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
 from clusterplan.layer import Question
 from clusterplan.layout import RECOMPUTE, SCHEDULES, SHARDING, Cuts, Layouts
+from clusterplan.scenario import Scenario, resolve
 from clusterplan.workload import Attention, Experts, Job, Model
 
 CATALOG = Catalog()
@@ -85,3 +86,12 @@ def layouts(*, cut=0, pp=1, vpp=1, dp=1, sharding="zero1", batch=64, schedule=No
 
 def limits(ask):
     return shapes.limits(ask.model, ask.job, ask.machine.stack)
+
+
+def asked(*, of=TINY, hardware="dgx-h100", **question):
+    """A resolved question about a model of this file, as a scenario gives it."""
+    names = (hardware,) if isinstance(hardware, str) else hardware
+    given = {"tokens": 10**10, "devices": (8, 32), "seq_len": 2048, "global_batch": 64} | question
+    scenario = Scenario(model="llama-3.1-8b", hardware=names, **given)
+    resolved = resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)
+    return replace(resolved, model=of)

@@ -392,7 +392,7 @@ def evaluate(circumstances: Circumstances, work: Work) -> Run:
     prices, system = circumstances.prices, circumstances.machine.system
     if system.name not in _listed_usd(prices):
         raise ProfileError(_no_price(prices, system.name), nearest=tuple(sorted(_listed_usd(prices))))
-    fleet = _fleet(circumstances, work)
+    fleet = fleet_of(circumstances, work.used_devices, work.bought_devices)
     progress, share = _progress(circumstances, work, fleet)
     energy = _energy(circumstances, work, fleet, progress, share)
     emissions = _carbon(circumstances, fleet, progress, energy)
@@ -407,27 +407,25 @@ def evaluate(circumstances: Circumstances, work: Work) -> Run:
     )
 
 
-def _fleet(circumstances: Circumstances, work: Work) -> Fleet:
-    """Nodes, spares and purchase units."""
+def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_devices: IntArray) -> Fleet:
+    """Nodes, spares and purchase units for devices at work and devices that are there in any case."""
     machine, operations = circumstances.machine, circumstances.operations
     system = machine.system
-    nodes = reliability.nodes(work.used_devices, system.node_devices)
+    nodes = reliability.nodes(used_devices, system.node_devices)
     node_mtbf = reliability.job_mtbf_s(
         system.node_devices, machine.accelerator.failures_per_device_s, 1, system.failures_per_node_s
     )
     spares = reliability.spare_nodes(nodes, operations.repair_s, node_mtbf, operations.spare_shortage_fraction)
-    units = reliability.purchase_units(
-        work.used_devices, work.bought_devices, spares, system.node_devices, system.devices
-    )
+    units = reliability.purchase_units(used_devices, bought_devices, spares, system.node_devices, system.devices)
     spare_devices = reliability.spare_devices(spares, system.node_devices)
-    idle_devices = reliability.idle_devices(units, system.devices, work.used_devices, spare_devices)
+    idle_devices = reliability.idle_devices(units, system.devices, used_devices, spare_devices)
     return Fleet(
-        used_devices=work.used_devices,
+        used_devices=used_devices,
         spare_devices=spare_devices,
         idle_devices=idle_devices,
         used_nodes=nodes,
         spare_nodes=spares,
-        nodes=reliability.nodes(work.used_devices + spare_devices + idle_devices, system.node_devices),
+        nodes=reliability.nodes(used_devices + spare_devices + idle_devices, system.node_devices),
         units=units,
         racks=reliability.racks(units, system.racks),
     )

@@ -40,12 +40,15 @@ LAYOUTS_AT_ONCE = 32768
 """Layouts in one batch."""
 
 BEHIND = {"wall": 1.3, "cost": 1.3, "devices": 1.3, "energy": 1.5, "carbon": 1.5}
-"""A layout this much slower than the fastest on equally many devices cannot win. Cost and time grow with the time. Energy
-grows less, but at least by the power of waiting, about half of that of work; a layout 1.5 times slower would have to
-do less than 0.6 of the work."""
+"""A layout this much slower than the fastest on equally many devices cannot win. Cost and time grow with the time.
+Energy grows less, but at least by the power of waiting, about half of that of work; a layout 1.5 times slower would
+have to do less than 0.6 of the work."""
 
 LOWEST_USE = 0.8
 """Least share of the lower end of the range of devices that layouts use; the rest may be idle or spare."""
+
+SMALL_CLUSTER = 256
+"""Below so many nodes the spares may be more than what :data:`LOWEST_USE` leaves."""
 
 REFINED = 24
 """Best cuts around which every number of replicas is tried."""
@@ -133,6 +136,8 @@ class Bench:
     shardings: tuple[int, ...]
     dp: int | None
     """Replicas, if the user has set them."""
+    fewest_used: int
+    """Fewest devices at work that are looked at."""
 
     @property
     def allowed_bytes(self) -> float:
@@ -146,8 +151,9 @@ class Bench:
         return step.stage_table(self.question, self.table, cut, self.pipes, pipe)
 
     def expand(self, cut: IntArray, pipe: IntArray, dp: IntArray, sharding: IntArray) -> Layouts:
-        """Layouts of pairs with numbers of replicas."""
-        return space.expand(self.question, self.cuts, cut, self.pipes.pp[pipe], self.pipes.vpp[pipe], dp, sharding)
+        """Layouts of pairs with numbers of replicas, on no fewer devices than are asked for."""
+        pp, vpp = self.pipes.pp[pipe], self.pipes.vpp[pipe]
+        return space.expand(self.question, self.cuts, cut, pp, vpp, dp, sharding, self.demands.devices[0])
 
 
 def make_bench(
@@ -178,7 +184,22 @@ def make_bench(
         pairs=Pairs(cut=cut, pipe=pipe, devices=stage * pipes.pp[pipe], stride=expert // np.gcd(expert, stage)),
         shardings=tuple(space.shardings(question, fixed, allow)),
         dp=fixed.dp,
+        fewest_used=fewest_used(question, circumstances, demands.devices[0]),
     )
+
+
+def fewest_used(question: Question, circumstances: Circumstances, devices: int) -> int:
+    """Fewest devices at work on a cluster of so many, idle ones and spares included.
+
+    It is a share of them, or what a small cluster has left when one or two of its nodes are spares.
+    """
+    system = question.machine.system
+    share = LOWEST_USE * question.domain_devices / system.scaleup_devices
+    used = system.node_devices * np.arange(1, min(devices // system.node_devices, SMALL_CLUSTER) + 1)
+    with_spares = used + run.fleet_of(circumstances, used, used).spare_devices
+    at_work = used[with_spares <= devices]
+    left = int(at_work[-1]) if len(at_work) and len(used) < SMALL_CLUSTER else devices
+    return min(int(share * devices), left)
 
 
 def replica_range(bench: Bench, pairs: Pairs) -> tuple[IntArray, IntArray]:
@@ -186,25 +207,35 @@ def replica_range(bench: Bench, pairs: Pairs) -> tuple[IntArray, IntArray]:
     if bench.dp is not None:
         exact = np.where(bench.dp % pairs.stride == 0, bench.dp // pairs.stride, 0)
         return np.maximum(exact, 1), exact
-    low, high = bench.demands.devices
+    high = bench.demands.devices[1]
     unit = pairs.devices * pairs.stride
     largest = min(high, bench.question.machine.largest_cluster)
     batch = bench.question.job.global_batch * (1 + BATCH_TOLERANCE)
-    pp, vpp = bench.pipes.pp[pairs.pipe], bench.pipes.vpp[pairs.pipe]
-    samples = bench.cuts.micro_batch[pairs.cut] * pairs.stride * np.where(vpp > 1, pp, 1)
-    most = np.minimum(largest // unit, (batch // samples).astype(np.int64))
-    # Idle devices and spares are a part of the range, so layouts may use somewhat less than its lower end.
-    least = np.maximum(-(-int(low * LOWEST_USE) // unit), 1)
+    most = np.minimum(largest // unit, (batch // samples(bench, pairs)).astype(np.int64))
+    least = np.maximum(-(-bench.fewest_used // unit), 1)
     return least, most
 
 
-def ladder(least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
-    """Numbers of replicas of each pair, and the row of the pair: both of shape ``(layout,)``."""
+def samples(bench: Bench, pairs: Pairs) -> IntArray:
+    """Sequences by which the batch grows with one more stride of replicas, shape ``(pair,)``."""
+    pp, vpp = bench.pipes.pp[pairs.pipe], bench.pipes.vpp[pairs.pipe]
+    return bench.cuts.micro_batch[pairs.cut] * pairs.stride * np.where(vpp > 1, pp, 1)
+
+
+def ladder(bench: Bench, pairs: Pairs, least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
+    """Numbers of replicas of each pair, in units of its stride, and its row: both of shape ``(layout,)``.
+
+    Where the batch is fixed they are the divisors that make it; others would miss it.
+    """
+    job, unit = bench.question.job, samples(bench, pairs)
+    batches = np.where(job.global_batch % unit == 0, job.global_batch // unit, 0) if job.batch_fixed else 0 * unit
     counts, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    key = least * 2**32 + most
-    for value in np.unique(key):
-        here = np.flatnonzero(key == value)
-        steps = space.replica_counts(int(value >> 32), int(value & (2**32 - 1)))
+    unique, kind = np.unique(np.stack([least, most, batches]), axis=1, return_inverse=True)
+    for index, (low, high, whole) in enumerate(unique.T.tolist()):
+        here = np.flatnonzero(kind.reshape(-1) == index)
+        steps = space.replica_counts(low, high)
+        if job.batch_fixed:
+            steps = np.array([d for d in space.divisors(whole) if low <= d <= high], dtype=np.int64)
         counts.append(np.tile(steps, len(here)))
         rows.append(np.repeat(here, len(steps)))
     return np.concatenate(counts), np.concatenate(rows)
@@ -223,8 +254,7 @@ def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) 
     tally.least_bytes = min(tally.least_bytes, float(peak.min()))
     fits = peak <= bench.allowed_bytes
     lost = rows[~fits]
-    count = np.log(most[lost] / least[lost]) / np.log(space.SIZE_RATIO)
-    refused = int(np.sum(np.ceil(count) + 1)) * len(bench.shardings)
+    refused = len(ladder(bench, pairs.take(lost), least[lost], most[lost])[0]) * len(bench.shardings)
     tally.considered += refused
     tally.rejected["memory"] += refused
     return rows[fits]
@@ -235,29 +265,46 @@ def peak_bytes(bench: Bench, layouts: Layouts, stages: StageTable) -> FloatArray
     return np.max(step.stage_memory(bench.question, bench.cuts, layouts, stages).total_bytes, axis=1)
 
 
+SPARES_KNOWN = 2000
+"""Numbers of nodes for which the spares are looked up; in between, those of the next larger one are taken."""
+
+
 @dataclass
 class Fastest:
-    """Speed of the fastest layout so far on each number of purchase units."""
+    """Speed of the fastest layout so far on each number of purchase units, spares included."""
 
-    unit_devices: int
-    lead: float
-    """How far behind the fastest a layout may be."""
+    bench: Bench
+    spare_devices: IntArray
+    """Devices of the spare nodes by number of nodes at work."""
     tokens_per_s: FloatArray
 
     @classmethod
     def on(cls, bench: Bench) -> Self:
         """Nothing seen yet."""
-        unit = bench.question.machine.system.devices
-        units = bench.question.machine.largest_cluster // unit + 2
-        return cls(unit_devices=unit, lead=BEHIND[bench.objective], tokens_per_s=np.zeros(2 * units))
+        system = bench.question.machine.system
+        most = bench.question.machine.largest_cluster // system.node_devices + 1
+        nodes = np.unique(np.round(np.geomspace(1, most, SPARES_KNOWN)).astype(np.int64))
+        used = nodes * system.node_devices
+        spare = run.fleet_of(bench.circumstances, used, used).spare_devices
+        by_node = spare[np.minimum(np.searchsorted(nodes, np.arange(most + 1)), len(nodes) - 1)]
+        bought = space.bought_devices(bench.question, used[-1], bench.demands.devices[0])
+        units = int(np.maximum(bought, used[-1] + spare[-1])) // system.devices + 1
+        return cls(bench=bench, spare_devices=by_node, tokens_per_s=np.zeros(units + 1))
+
+    def units(self, layouts: Layouts) -> IntArray:
+        """Purchase units that each layout comes to, shape ``(layout,)``."""
+        system = self.bench.question.machine.system
+        used = used_devices(layouts, self.bench.cuts)
+        needed = used + self.spare_devices[-(-used // system.node_devices)]
+        return -(-np.maximum(layouts.bought_devices, needed) // system.devices)
 
     def keeps(self, layouts: Layouts, tokens_per_s: FloatArray) -> BoolArray:
         """Which are not far behind, shape ``(layout,)``."""
-        return tokens_per_s * self.lead >= self.tokens_per_s[layouts.bought_devices // self.unit_devices]
+        return tokens_per_s * BEHIND[self.bench.objective] >= self.tokens_per_s[self.units(layouts)]
 
     def see(self, layouts: Layouts, tokens_per_s: FloatArray) -> None:
         """Take note of these."""
-        np.maximum.at(self.tokens_per_s, layouts.bought_devices // self.unit_devices, tokens_per_s)
+        np.maximum.at(self.tokens_per_s, self.units(layouts), tokens_per_s)
 
 
 def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, tally: Tally) -> Candidates:
@@ -296,7 +343,7 @@ def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None
         stages = bench.stages(pairs.cut, pairs.pipe)
         fit = fitting_pairs(bench, pairs, stages, tally)
         least, most = replica_range(bench, pairs)
-        replicas, rows = ladder(least[fit], most[fit])
+        replicas, rows = ladder(bench, pairs.take(fit), least[fit], most[fit])
         for begin in range(0, len(rows), LAYOUTS_AT_ONCE):
             pair = fit[rows[begin : begin + LAYOUTS_AT_ONCE]]
             dp = replicas[begin : begin + LAYOUTS_AT_ONCE] * pairs.stride[pair]

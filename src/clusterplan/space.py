@@ -160,11 +160,14 @@ def nearest_batch(question: Question, dp: IntArray, micro_batch: IntArray, group
     return np.maximum(np.round(target / unit), 1).astype(np.int64) * unit
 
 
-def bought_devices(question: Question, used: IntArray) -> IntArray:
-    """Devices of the purchase units that hold ``used`` devices; those outside the used part of a domain stand idle."""
+def bought_devices(question: Question, used: IntArray, fewest: int) -> IntArray:
+    """Devices of the purchase units that hold ``used`` devices, and at least ``fewest`` in all.
+
+    Those outside the used part of a domain stand idle, and so do those that are there and not needed.
+    """
     system = question.machine.system
     usable = system.devices // system.scaleup_devices * question.domain_devices or system.devices
-    return -(-used // usable) * system.devices
+    return np.maximum(-(-used // usable), -(-fewest // system.devices)) * system.devices
 
 
 def expand(
@@ -175,8 +178,9 @@ def expand(
     vpp: IntArray,
     dp: IntArray,
     sharding: IntArray,
+    fewest: int,
 ) -> Layouts:
-    """Layouts with the batch nearest to the target and the devices of whole purchase units, shape ``(layout,)``."""
+    """Layouts with the batch nearest to the target, in whole purchase units of ``fewest`` devices or more."""
     batch = nearest_batch(question, dp, cuts.micro_batch[cut], np.where(vpp > 1, pp, 1))
     used = cuts.tp[cut] * cuts.cp[cut] * pp * dp
     schedule = np.where(
@@ -190,7 +194,7 @@ def expand(
         sharding=sharding,
         schedule=schedule,
         global_batch=batch,
-        bought_devices=bought_devices(question, used),
+        bought_devices=bought_devices(question, used, fewest),
     )
 
 
