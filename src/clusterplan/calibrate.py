@@ -14,11 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from clusterplan.arrays import FloatArray
+from clusterplan import step
+from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.catalog import Catalog
 from clusterplan.hardware import Accelerator, Stack
+from clusterplan.layer import price_layers
+from clusterplan.layout import Cuts, Layouts
 from clusterplan.measured import Measured
-from clusterplan.validate import Errors, Judge, errors
+from clusterplan.validate import Errors, Judge, errors, layout_of, question_of
 
 NOISE = 0.03
 """Spread of repeated measurements of one configuration, relative (published repeats spread 1.2 to 5.5 %)."""
@@ -172,15 +175,72 @@ class Fitted:
         return [c.value(float(m)) for c, m in zip(self.constants, self.moved, strict=True)]
 
 
-def log_errors(catalog: Catalog, constants: Sequence[Constant], moved: FloatArray, rows: Sequence[Used]) -> FloatArray:
-    """Logarithm of predicted over measured step time, shape ``(row,)``; 0 for a row that cannot be predicted."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Rows that differ only in their layout: priced together."""
+
+    first: Measured
+    """One of them, for what they share."""
+    rows: IntArray
+    """Their numbers."""
+    cuts: Cuts
+    layouts: Layouts
+    pairs: tuple[tuple[int, int], ...]
+    """Pipelines that occur."""
+    pipe: IntArray
+    """Which of them each row has."""
+
+
+def batches(catalog: Catalog, rows: Sequence[Used]) -> list[Batch]:
+    """Rows grouped by model, sequence, format and machine."""
+    judge = Judge(catalog)
+    found: dict[str, list[tuple[int, Cuts, Layouts]]] = {}
+    for number, used in enumerate(rows):
+        machine, _ = judge.machine(used.row, [])
+        question = question_of(used.row, machine, [])
+        cuts, layouts = layout_of(used.row, question, [])
+        job = dataclasses.replace(question.job, global_batch=1)
+        shape = dataclasses.replace(question.model, name="", source="")
+        key = repr((shape, job, machine, question.domain_devices))
+        found.setdefault(key, []).append((number, cuts, layouts))
+    return [_batch(rows, members) for members in found.values()]
+
+
+def _batch(rows: Sequence[Used], members: list[tuple[int, Cuts, Layouts]]) -> Batch:
+    numbers = np.array([number for number, _, _ in members])
+
+    def joined(record: type[Any], tables: list[Any]) -> Any:
+        return record(
+            **{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in dataclasses.fields(record)}
+        )
+
+    layouts = joined(Layouts, [table for _, _, table in members])
+    pairs = sorted(set(zip(layouts.pp.tolist(), layouts.vpp.tolist(), strict=True)))
+    return Batch(
+        first=rows[members[0][0]].row,
+        rows=numbers,
+        cuts=joined(Cuts, [table for _, table, _ in members]),
+        layouts=dataclasses.replace(layouts, cut=np.arange(len(members))),
+        pairs=tuple(pairs),
+        pipe=np.array([pairs.index(p) for p in zip(layouts.pp.tolist(), layouts.vpp.tolist(), strict=True)]),
+    )
+
+
+def log_errors(
+    catalog: Catalog, constants: Sequence[Constant], moved: FloatArray, rows: Sequence[Used], groups: Sequence[Batch]
+) -> FloatArray:
+    """Logarithm of predicted over measured step time, shape ``(row,)``; 0 for rows of no group."""
     judge = Judge(Changed(catalog, constants, moved))  # type: ignore[arg-type]
-    return np.array([_log_error(judge, used) for used in rows])
-
-
-def _log_error(judge: Judge, used: Used) -> float:
-    predicted = judge.row(used.row).predicted_step_s
-    return float(np.log(predicted / used.measured_s)) if predicted else 0.0
+    logs = np.zeros(len(rows))
+    for group in groups:
+        machine, _ = judge.machine(group.first, [])
+        question = question_of(group.first, machine, [])
+        table = price_layers(question, group.cuts)
+        pipes = step.pipelines(question, list(group.pairs))
+        stages = step.stage_table(question, table, group.layouts.cut, pipes, group.pipe)
+        predicted = step.evaluate(question, group.cuts, table, group.layouts, stages).time.total_s
+        logs[group.rows] = np.log(predicted / np.array([rows[int(r)].measured_s for r in group.rows]))
+    return logs
 
 
 def fit(
@@ -202,7 +262,8 @@ def fit(
     from scipy.optimize import least_squares
 
     constants = constants_of(catalog, rows)
-    touched = [np.flatnonzero([(c.record, c.profile) in used.profiles for used in rows]) for c in constants]
+    groups = batches(catalog, rows)
+    touched = [[g for g in groups if (c.record, c.profile) in rows[int(g.rows[0])].profiles] for c in constants]
     weight = _source_weights(rows)
     done = 0
 
@@ -211,18 +272,19 @@ def fit(
         done += 1
         if progress:
             progress(min(done / rounds, 1.0), f"{len(rows)} rows, {len(constants)} constants")
-        return _residuals(log_errors(catalog, constants, moved, rows), weight, moved)
+        return _residuals(log_errors(catalog, constants, moved, rows, groups), weight, moved)
 
     def jacobian(moved: FloatArray) -> FloatArray:
         """One constant at a time, only for the rows that depend on it."""
-        base = log_errors(catalog, constants, moved, rows)
+        base = log_errors(catalog, constants, moved, rows, groups)
         slopes = np.zeros((len(rows) + len(constants), len(constants)))
         for i, own in enumerate(touched):
             nudged = moved.copy()
             nudged[i] += STEP
-            there = log_errors(catalog, constants, nudged, [rows[int(j)] for j in own])
-            weighted = _robust(there / NOISE) - _robust(base[own] / NOISE)
-            slopes[own, i] = weight[own] * weighted / STEP
+            there = log_errors(catalog, constants, nudged, rows, own)
+            numbers = np.concatenate([g.rows for g in own])
+            weighted = _robust(there[numbers] / NOISE) - _robust(base[numbers] / NOISE)
+            slopes[numbers, i] = weight[numbers] * weighted / STEP
             slopes[len(rows) + i, i] = 1.0
         return slopes
 
@@ -282,8 +344,9 @@ def cross_validated(
             continue
         fitted = fit(catalog, inside)
         none = np.zeros(len(fitted.constants))
-        before += list(np.expm1(log_errors(catalog, fitted.constants, none, outside)))
-        after += list(np.expm1(log_errors(catalog, fitted.constants, fitted.moved, outside)))
+        groups = batches(catalog, outside)
+        before += list(np.expm1(log_errors(catalog, fitted.constants, none, outside, groups)))
+        after += list(np.expm1(log_errors(catalog, fitted.constants, fitted.moved, outside, groups)))
         if progress:
             progress((fold + 1) / folds, f"held out {fold + 1} of {folds}")
     return HeldOut(before=errors(before), after=errors(after))
