@@ -1,0 +1,50 @@
+"""Benchmarks are not timed here; they are only kept alive."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def benchmark(name):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def speed():
+    return benchmark("search_speed")
+
+
+def test_the_parts_of_a_search_look_at_layouts_and_evaluate_some(speed):
+    question = speed.resolved({"model": "llama-3.1-8b", "hardware": "dgx-h100", "tokens": "1T", "deadline": "60d"})
+    scan_s, considered, evaluate_s, evaluated = speed.parts(question)
+    assert considered > evaluated > 0
+    assert scan_s > 0
+    assert evaluate_s > 0
+    seconds, count = speed.whole(question)
+    assert seconds > 0
+    assert count >= considered
+
+
+def test_all_questions_of_the_benchmark_can_be_asked(speed):
+    models = [speed.resolved(asked).model.name for asked in speed.QUESTIONS.values()]
+    assert models == ["gpt-1t", "kimi-k2"]
+
+
+def test_a_process_has_time_and_memory():
+    cost = benchmark("process_time").run((sys.executable, "-c", "b'x' * 2**26"))
+    assert 0 < cost.cpu_s < 60
+    assert cost.wall_s > 0
+    assert cost.peak_mib > 64
+
+
+def test_a_process_that_fails_is_no_measurement():
+    with pytest.raises(SystemExit, match="failed"):
+        benchmark("process_time").run((sys.executable, "-c", "raise SystemExit(3)"))
