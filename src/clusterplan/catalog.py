@@ -23,7 +23,16 @@ from clusterplan.reading import (
     unknown,
 )
 
-__all__ = ["FOLDERS", "Catalog", "Defaults", "built_in_directory", "check", "json_schema", "user_directory"]
+__all__ = [
+    "FOLDERS",
+    "Catalog",
+    "Defaults",
+    "built_in_directory",
+    "check",
+    "json_schema",
+    "measured_files",
+    "user_directory",
+]
 
 NOUNS: Mapping[str, str] = {
     "accelerators": "accelerator",
@@ -151,6 +160,11 @@ def built_in_directory() -> Path:
         return Path(str(files("clusterplan.profiles")))
     except ModuleNotFoundError:  # run from a checkout that is not installed
         return Path(__file__).resolve().parents[2] / "profiles"
+
+
+def measured_files() -> list[Path]:
+    """Tables of published runs that come with the package."""
+    return sorted((built_in_directory() / "measured").glob("*.csv"))
 
 
 def _is_directory(path: Path) -> bool:

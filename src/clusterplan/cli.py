@@ -120,6 +120,8 @@ OPTIONS: dict[str, Any] = {
     "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3 or fsdp."),
     "schedule": _text("--schedule", "NAME", "none, 1f1b or interleaved."),
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
+    "rows": _option(bool, "--rows", help="List every row."),
+    "plot": _option(Path | None, "--plot", metavar="FILE.svg", help="Draw predicted against measured times."),
     "format": _text(
         "--format", "FORM", "table, json, jsonl, csv or md. [default: by the output file's name, or table]"
     ),
@@ -291,6 +293,56 @@ def explain(
                 answer = search.size(resolved, progress)
         write(explained(answer, field))
     return 0
+
+
+@app.command(
+    help=_help(
+        "Compare predictions with measured runs: step time, memory, and the order of layouts.",
+        "clusterplan validate",
+        "clusterplan validate RUNS.csv --rows --plot runs.svg",
+        "clusterplan validate RUNS.csv --format csv -o judged.csv",
+    ),
+    epilog="Without RUNS.csv the published runs that come with clusterplan are taken. A row is one run; what it leaves "
+    "blank is taken from the software's defaults and listed as inferred; a row whose shape or batch is blank is "
+    "skipped, and why is said.",
+)
+@takes("rows", "plot", "profiles", *OUTPUT)
+def validate(
+    runs: Annotated[list[Path] | None, typer.Argument(metavar="[RUNS.csv]...", help="Tables of measured runs.")] = None,
+    **given: Any,
+) -> int:
+    """Compare predictions with measured runs: step time, memory, and the order of layouts."""
+    plot = given["plot"]
+    if plot is not None:
+        _refuse_unwritable(plot, force=given["force"])
+        if given["output"] is not None and os.path.realpath(plot) == os.path.realpath(given["output"]):
+            raise ClusterplanError("--output and --plot name the same file", where=str(plot))
+    with _output(given) as write:
+        from clusterplan import measured, report
+        from clusterplan.catalog import measured_files
+        from clusterplan.files import printable, write_atomically
+
+        catalog = _catalog(given)
+        files = runs or measured_files()
+        rows = [row for file in files for row in measured.read_measured(file)]
+        from clusterplan.validate import Judge
+
+        with _progress() as progress:
+            judged = Judge(catalog).rows(rows, _counting(progress, len(rows)))
+        document = report.validation_document(judged, [printable(file) if runs else file.name for file in files])
+        if plot is not None:
+            from clusterplan.report.plot import scatter_svg
+
+            write_atomically(plot, scatter_svg(document["rows"]), force=given["force"])
+        write(document)
+    return 0
+
+
+def _counting(progress: Callable[[float, str], None] | None, total: int) -> Callable[[int], None] | None:
+    """Progress over things that are counted."""
+    if progress is None:
+        return None
+    return lambda done: progress(done / total, f"{done:,} of {total:,} rows")
 
 
 @profiles.command("list")
@@ -478,7 +530,9 @@ def _output(given: dict[str, Any]) -> Iterator[Callable[..., None]]:
         from clusterplan.report import Page, render
 
         page = Page() if file is not None else _page(given)
-        page = replace(page, sources=bool(given.get("sources")), stages=bool(given.get("all_stages")))
+        page = replace(
+            page, sources=bool(given.get("sources")), stages=bool(given.get("all_stages")), rows=bool(given.get("rows"))
+        )
         text = render(document, form, page)
         if save is not None and scenario is not None:
             from clusterplan.scenario import dump

@@ -56,7 +56,7 @@ class Judged:
     family: str | None = None
     accelerators: int | None = None
     series: str | None = None
-    """What rows have in common that differ only in layout: source, model, devices, tokens of a step, format."""
+    """What rows have in common that differ only in layout: source, model, devices, batch, format, software."""
     layout: str | None = None
     skipped: str | None = None
     """Why there is no prediction."""
@@ -155,7 +155,7 @@ class Judge:
         usable = float(memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction))
         return dataclasses.replace(
             base,
-            series=series(row),
+            series=series(row, machine.stack),
             layout=layout_name(row, cuts, layouts),
             stack=machine.stack.name,
             stack_assumed=assumed,
@@ -273,7 +273,12 @@ def question_of(row: Measured, machine: Machine, inferred: list[str]) -> Questio
         batch_fixed=True,
         precision=precision,
     )
-    return Question(model=model_of(row), job=job, machine=machine, domain_devices=machine.system.domain_of(_given(row, "accelerators")))
+    return Question(
+        model=model_of(row),
+        job=job,
+        machine=machine,
+        domain_devices=machine.system.domain_of(_given(row, "accelerators")),
+    )
 
 
 def _recompute(row: Measured, inferred: list[str]) -> str:
@@ -366,13 +371,13 @@ def layout_name(row: Measured, cuts: Cuts, layouts: Layouts) -> str:
     return "-".join([*split, *methods])
 
 
-def series(row: Measured) -> str:
+def series(row: Measured, stack: Stack) -> str:
     """What rows have in common that may be compared with each other: all but the layout."""
     model = f"{row.model or 'model'} {row.layers} × {row.hidden}, {row.heads} heads"
     batch = f"{row.global_batch} × {row.seq_len} tokens"
     network = f", {row.scaleout_gbit_s:g} Gbit/s" if row.scaleout_gbit_s else ""
     hardware = f"{row.accelerators} {row.accelerator}{network}"
-    return f"{source_name(row.source)}: {model}; {hardware}; {batch}; {row.precision or 'bf16'}"
+    return f"{source_name(row.source)}: {model}; {hardware}; {batch}; {row.precision or 'bf16'}; {stack.name}"
 
 
 def source_name(source: str) -> str:

@@ -29,10 +29,12 @@ from clusterplan.report.profile import (
 from clusterplan.report.quantities import apportioned, said, said_in, tree
 from clusterplan.report.remarks import reason
 from clusterplan.report.terminal import to_terminal
+from clusterplan.report.validation import VALIDATION, validation_blocks, validation_document
 
 __all__ = [
     "FORMATS", "WIDTH", "Block", "Page", "apportioned", "blocks_of", "comparison", "encodable", "model_document",
     "profile_document", "profiles_document", "reason", "render", "rows_of", "said", "said_in", "to_json", "tree",
+    "validation_document",
 ]  # fmt: skip
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
@@ -73,7 +75,9 @@ def blocks_of(document: Document, page: Page) -> Iterator[Block]:
         PROFILE: profile_blocks,
         PROFILES: profiles_blocks,
     }
-    if schema in writers:
+    if schema == VALIDATION:
+        yield from validation_blocks(document, rows=page.rows)
+    elif schema in writers:
         yield from writers[schema](document)
     else:
         yield from answer_blocks(document, stages=page.stages)

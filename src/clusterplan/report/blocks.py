@@ -26,6 +26,8 @@ class Page:
     """Whether every figure is listed with its source."""
     stages: bool = False
     """Whether the memory of every pipeline stage is listed."""
+    rows: bool = False
+    """Whether every measured run is listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,13 @@ from clusterplan.report.plain import joined, leaves
 
 
 def rows_of(document: Document) -> list[dict[str, Any]]:
-    """What JSON Lines and CSV have a line for: each plan and alternative, each column of a comparison, each figure."""
+    """What JSON Lines and CSV have a line for: each plan and alternative, each column, each figure, each run."""
     if "columns" in document:
         return [row for column in document["columns"] for row in rows_of(column)[:1]]
     if "figures" in document:
         return list(document["figures"])
+    if "rows" in document:
+        return [{**row, "inferred": "; ".join(row["inferred"])} for row in document["rows"]]
     if "profiles" in document:
         return list(document["profiles"])
     if "plan" not in document:
