@@ -242,15 +242,13 @@ def ladder(bench: Bench, pairs: Pairs, least: IntArray, most: IntArray) -> tuple
 
 
 def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) -> IntArray:
-    """Pairs that fit with the most replicas and the widest sharding, the least that they can need."""
+    """Pairs that fit with the most replicas and the sharding that needs least: no layout of theirs needs less."""
     least, most = replica_range(bench, pairs)
     rows = np.flatnonzero(most >= least)
     tally.rejected["devices"] += len(most) - len(rows)
     if not len(rows):
         return rows
-    widest = np.full(len(rows), max(bench.shardings))
-    layouts = bench.expand(pairs.cut[rows], pairs.pipe[rows], (most * pairs.stride)[rows], widest)
-    peak = peak_bytes(bench, layouts, stages.at(rows))
+    peak = least_bytes(bench, pairs.take(rows), stages.at(rows), most[rows])
     tally.least_bytes = min(tally.least_bytes, float(peak.min()))
     fits = peak <= bench.allowed_bytes
     lost = rows[~fits]
@@ -258,6 +256,15 @@ def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) 
     tally.considered += refused
     tally.rejected["memory"] += refused
     return rows[fits]
+
+
+def least_bytes(bench: Bench, pairs: Pairs, stages: StageTable, most: IntArray) -> FloatArray:
+    """Memory with the most replicas, in units of the stride, and any sharding, shape ``(pair,)``. [byte]"""
+    least = np.full(len(most), np.inf)
+    for sharding in bench.shardings:
+        layouts = bench.expand(pairs.cut, pairs.pipe, most * pairs.stride, np.full(len(most), sharding))
+        least = np.minimum(least, peak_bytes(bench, layouts, stages))
+    return least
 
 
 def peak_bytes(bench: Bench, layouts: Layouts, stages: StageTable) -> FloatArray:
