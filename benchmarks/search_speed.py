@@ -3,8 +3,8 @@
     python benchmarks/search_speed.py
 
 *Considered* layouts are legal and were tested against memory. *Evaluated* ones were carried to energy, carbon and cost.
-The rate of evaluation is measured over the part of the search that does it, the others over the whole question. Times
-are those of the processor, so that other work on the machine matters less. It prints rates and never fails by the clock.
+Rates are given for the whole question and for the parts of the search that do either. Times are those of the processor,
+so that other work on the machine matters less. It prints rates and never fails by the clock.
 """
 
 from __future__ import annotations
