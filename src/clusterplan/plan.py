@@ -15,6 +15,7 @@ import numpy as np
 import clusterplan
 from clusterplan import run, shapes, step
 from clusterplan.arrays import BoolArray, FloatArray
+from clusterplan.fixes import Fix
 from clusterplan.formulas import memory
 from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import PLACEMENT, RECOMPUTE, SCHEDULES, SHARDING, Cuts, Layouts, micro_batches, used_devices
@@ -209,12 +210,15 @@ def memory_document(plan: Plan, *, by_stage: bool) -> dict[str, Any]:
     """Memory of the heaviest device by part, and of every stage if asked."""
     parts = {entry.name: getattr(plan.memory, entry.name)[0] for entry in fields(plan.memory)}
     heaviest = plan.heaviest_stage
+    held = {name: float(values[heaviest]) for name, values in parts.items()}
     document: dict[str, Any] = {
         "peak_bytes": plan.peak_bytes,
+        "reserved_bytes": plan.peak_bytes - held["context_bytes"],
+        "allocated_bytes": plan.peak_bytes - held["context_bytes"] - held["fragmentation_bytes"],
         "usable_bytes": float(plan.usable_bytes),
         "device_bytes": float(plan.question.machine.accelerator.memory_bytes),
         "margin_bytes": float(plan.usable_bytes) - plan.peak_bytes,
-        "parts": {name: float(values[heaviest]) for name, values in parts.items()},
+        "parts": held,
         "heaviest_stage": heaviest,
         "stages": len(plan.memory.total_bytes[0]),
         "verdict": plan.verdict,
@@ -291,6 +295,8 @@ class Answer:
     blocking: tuple[Blocking, ...] = ()
     by_stage: bool = False
     """Whether the document has the memory of every stage."""
+    fixes: tuple[Fix, ...] = ()
+    """Changes that would save memory."""
 
     @property
     def feasible(self) -> bool:
@@ -311,6 +317,7 @@ class Answer:
             "warnings": list(self.warnings),
             "evidence": evidence(self.resolved, self.plan),
             "blocking": [_object(b) for b in self.blocking],
+            "fixes": [_object(f) for f in self.fixes],
         }
 
 

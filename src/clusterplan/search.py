@@ -13,6 +13,7 @@ from clusterplan import run, shapes, space
 from clusterplan.arrays import IntArray
 from clusterplan.choose import alternatives, at_knee, best_choice, blocking
 from clusterplan.errors import ClusterplanError, LayoutError
+from clusterplan.fixes import fixes
 from clusterplan.layer import Question
 from clusterplan.layout import (
     RECOMPUTE,
@@ -114,9 +115,15 @@ def search_machine(
         reasons.append(
             f"{machine.system.name} with {machine.stack.name} has no {resolved.job.precision} (has: {known})"
         )
+    sharding = resolved.scenario.sharding
+    if sharding is not None and sharding not in machine.stack.sharding:
+        reasons.append(f"{machine.stack.name} has no {sharding}; it has {', '.join(machine.stack.sharding)}")
     if reasons:
         return [], tally, reasons
-    founds = [look(bench, tally, progress) for bench in benches(resolved, index, objective)]
+    try:
+        founds = [look(bench, tally, progress) for bench in benches(resolved, index, objective)]
+    except LayoutError as problem:
+        return [], tally, [str(problem)]
     return founds, tally, []
 
 
@@ -132,8 +139,8 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
         founds += more
         tally.add(counted)
         reasons += why
-    founds = [f for f in founds if f.candidates.layouts.size]
-    ranked = at_knee(founds) if asked == "knee" else founds
+    looked = [f for f in founds if f.candidates.layouts.size]
+    ranked = at_knee(looked) if asked == "knee" else looked
     chosen, ties = best_choice(ranked)
     base = Answer(
         resolved=resolved,
@@ -144,8 +151,7 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
         evaluated=tally.evaluated,
     )
     if chosen is None:
-        allowed = min((float(m.accelerator.memory_bytes) for m in (resolved.hardware[i] for i in indices)), default=0.0)
-        stops = blocking(founds, demands_of(resolved), tally, allowed) if len(reasons) < len(indices) else ()
+        stops = blocking(founds, demands_of(resolved)) if founds else ()
         return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons), blocking=stops)
     plan = chosen.plan()
     return dataclasses.replace(
@@ -228,6 +234,7 @@ def estimate(resolved: Resolved) -> Answer:
         warnings=(*resolved.warnings, *chosen, *warnings(plan)),
         blocking=stops,
         by_stage=True,
+        fixes=() if plan.verdict == "fits" else fixes(question, cuts, layouts),
     )
 
 

@@ -1,0 +1,145 @@
+"""What would make a layout need less memory, one change at a time, and what each change costs in time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clusterplan import shapes, step
+from clusterplan.arrays import IntArray
+from clusterplan.formulas import memory
+from clusterplan.layer import Question, price_layers
+from clusterplan.layout import (
+    RECOMPUTE,
+    SCHEDULES,
+    SHARDING,
+    Cuts,
+    Layouts,
+    broken_cut_rules,
+    broken_layout_rules,
+    stage_devices,
+)
+
+MOST = 6
+"""Changes that are told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """One change on the same devices, with the same batch."""
+
+    change: str
+    """As an option of the command line: ``--pp 32``."""
+    peak_bytes: float
+    """Memory of the heaviest device after it. [byte]"""
+    saved_bytes: float
+    """How much less that is. [byte]"""
+    step_s: float
+    """Length of a step after it. [s]"""
+    slower_fraction: float
+    """How much longer that is, relative; negative if it is shorter."""
+    fits: bool
+    """Whether it is enough by itself."""
+
+
+def fixes(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[Fix, ...]:
+    """Changes of one layout that save memory, those that are enough by themselves first, then by time.
+
+    Parameters
+    ----------
+    question : Question
+        Model, job and machine.
+    cuts, layouts : Cuts, Layouts
+        The layout, as tables with one row.
+    """
+    machine = question.machine
+    usable = float(memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction))
+    before_bytes, before_s = _measure(question, cuts, layouts)
+    found = []
+    for change, changed_cuts, changed_layouts in _legal(question, cuts, layouts):
+        peak, step_s = _measure(question, changed_cuts, changed_layouts)
+        if peak < before_bytes:
+            found.append(
+                Fix(
+                    change=change,
+                    peak_bytes=peak,
+                    saved_bytes=before_bytes - peak,
+                    step_s=step_s,
+                    slower_fraction=step_s / before_s - 1,
+                    fits=peak <= usable,
+                )
+            )
+    return tuple(sorted(found, key=lambda f: (not f.fits, f.step_s if f.fits else f.peak_bytes)))[:MOST]
+
+
+def _measure(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[float, float]:
+    """Memory of the heaviest device and length of a step."""
+    table = price_layers(question, cuts)
+    stages = step.one_stage_table(question, table, layouts)
+    held = step.stage_memory(question, cuts, layouts, stages)
+    result = step.evaluate(question, cuts, table, layouts, stages)
+    return float(held.total_bytes.max()), float(result.time.total_s[0])
+
+
+def _legal(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[str, Cuts, Layouts]]:
+    """Changes after which the layout is still a legal one."""
+    limits = dataclasses.replace(
+        shapes.limits(question.model, question.job, question.machine.stack),
+        batch_fixed=True,
+        batch_target=int(layouts.global_batch[0]),
+    )
+    for change, new_cuts, new_layouts in _changes(question, cuts, layouts):
+        rules = {**broken_cut_rules(new_cuts, limits), **broken_layout_rules(new_layouts, new_cuts, limits)}
+        if not any(mask[0] for mask in rules.values()):
+            yield change, new_cuts, new_layouts
+
+
+def _changes(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[str, Cuts, Layouts]]:
+    """One change each: deeper cuts on the same devices, smaller micro-batches, more recompute, wider sharding."""
+    stack = question.machine.stack
+    for name in ("tp", "cp", "ep"):
+        doubled = 2 * int(getattr(cuts, name)[0])
+        new_cuts = dataclasses.replace(cuts, **{name: _one(doubled)})
+        if name == "tp" and int(cuts.etp[0]) > 1:
+            new_cuts = dataclasses.replace(new_cuts, etp=_one(doubled))
+        fewer = layouts if name == "ep" else _halved(layouts)
+        if fewer is not None:
+            yield f"--{name} {doubled}", new_cuts, fewer
+    fewer = _halved(layouts)
+    if fewer is not None:
+        pp = 2 * int(layouts.pp[0])
+        vpp = max(int(layouts.vpp[0]) // 2, 1)
+        longer = dataclasses.replace(fewer, pp=_one(pp), vpp=_one(vpp), schedule=_one(_schedule(pp, vpp)))
+        yield f"--pp {pp}" + (f" --vpp {vpp}" if vpp != int(layouts.vpp[0]) else ""), cuts, longer
+    if int(cuts.micro_batch[0]) > 1:
+        half = int(cuts.micro_batch[0]) // 2
+        yield f"--micro-batch {half}", dataclasses.replace(cuts, micro_batch=_one(half)), layouts
+    if int(layouts.vpp[0]) > 1:
+        pp = int(layouts.pp[0])
+        plain = dataclasses.replace(layouts, vpp=_one(1), schedule=_one(_schedule(pp, 1)))
+        yield "--vpp 1", cuts, plain
+    for mode in stack.recompute:
+        if RECOMPUTE.index(mode) > int(cuts.recompute[0]):
+            yield f"--recompute {mode}", dataclasses.replace(cuts, recompute=_one(RECOMPUTE.index(mode))), layouts
+    if int(stage_devices(layouts, cuts)[0]) > 1:
+        for name in stack.sharding:
+            if name in SHARDING and SHARDING.index(name) > int(layouts.sharding[0]):
+                wider = dataclasses.replace(layouts, sharding=_one(SHARDING.index(name)))
+                yield f"--sharding {name}", cuts, wider
+
+
+def _halved(layouts: Layouts) -> Layouts | None:
+    """Half the replicas, to make room for a group twice as large; None if there is but one."""
+    dp = int(layouts.dp[0])
+    return None if dp % 2 else dataclasses.replace(layouts, dp=_one(dp // 2))
+
+
+def _schedule(pp: int, vpp: int) -> int:
+    return SCHEDULES.index("none" if pp == 1 else "interleaved" if vpp > 1 else "1f1b")
+
+
+def _one(value: int) -> IntArray:
+    return np.array([value], dtype=np.int64)
