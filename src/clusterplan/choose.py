@@ -11,7 +11,7 @@ import numpy as np
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
 from clusterplan.plan import Blocking, Demands, Plan, make_plan
 from clusterplan.run import Run
-from clusterplan.scan import Found, Tally
+from clusterplan.scan import Bench, Found, replica_range, samples
 
 USEFUL_MARGIN = 0.1
 """Free memory beyond this share of the device makes a plan no safer."""
@@ -156,23 +156,72 @@ def at_knee(founds: list[Found]) -> list[Found]:
 # Nothing feasible -----------------------------------------------------------------------------------------------------
 
 
-def blocking(founds: list[Found], demands: Demands, tally: Tally, allowed_bytes: float) -> tuple[Blocking, ...]:
-    """Which constraints stand in the way, by how much, and the nearest value of each alone that would do."""
-    founds = [f for f in founds if f.candidates.layouts.size]
-    if not founds:
-        best = float(tally.least_bytes) if np.isfinite(tally.least_bytes) else None
-        return (Blocking(constraint="memory", required=allowed_bytes, best=best, unit="bytes", nearest_feasible=best),)
+def blocking(founds: list[Found], demands: Demands) -> tuple[Blocking, ...]:
+    """Which constraints stand in the way, by how much, and the nearest value of each alone that would do.
+
+    A constraint that some candidate keeps, and whose loosening alone gives no plan, is left out unless all are such.
+    """
+    looked = [f for f in founds if f.candidates.layouts.size]
+    if not looked:
+        return nothing_fits(founds)
     limits: tuple[tuple[str, float | None, str, Callable[[Run], FloatArray]], ...] = (
         ("deadline", demands.deadline_s, "s", lambda r: surely_s(r, demands.confidence)),
         ("budget", demands.budget_usd, "USD", lambda r: r.cost.total_usd),
         ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
         ("devices", float(demands.devices[1]), "devices", lambda r: r.fleet.devices.astype(float)),
     )
-    return tuple(
-        _blocked(name, required, unit, [(measure(f.outcome), f.broken) for f in founds])
+    stops = [
+        _blocked(name, required, unit, [(measure(f.outcome), f.broken) for f in looked])
         for name, required, unit, measure in limits
-        if required is not None and any(np.any(f.broken.get(name, False)) for f in founds)
-    )
+        if required is not None and any(np.any(f.broken.get(name, False)) for f in looked)
+    ]
+    standing = [s for s in stops if s.nearest_feasible is not None or (s.best or 0.0) > s.required]
+    return tuple(standing or stops)
+
+
+def nothing_fits(founds: list[Found]) -> tuple[Blocking, ...]:
+    """What stands in the way where no layout is legal and fits: memory, or the batch that none of them makes."""
+    short = [f for f in founds if f.bench.allowed_bytes < f.least_bytes < np.inf]
+    if short:
+        found = min(short, key=lambda f: f.least_bytes / f.bench.allowed_bytes)
+        needed = float(found.least_bytes)
+        return (
+            Blocking(
+                constraint="memory",
+                required=found.bench.allowed_bytes,
+                best=needed,
+                unit="bytes",
+                nearest_feasible=needed,
+            ),
+        )
+    bench = founds[0].bench
+    job, dp, stride = bench.question.job, bench.dp, bench.pairs.stride
+    if dp is not None and np.all(dp % stride != 0):
+        multiples = np.maximum(np.round(dp / stride), 1) * stride
+        nearest = float(multiples[np.argmin(np.abs(multiples - dp))])
+        return (_unmade("dp × cp × tp divides by ep × etp", dp, "replicas", nearest),)
+    batches = [batch for f in founds for batch in [nearest_batch(f.bench)] if batch is not None]
+    if not batches:
+        return (_unmade("devices", bench.demands.devices[1], "devices", float(bench.pairs.devices.min())),)
+    nearest = float(min(batches, key=lambda b: abs(b - job.global_batch)))
+    return (_unmade("global batch", job.global_batch, "sequences", nearest),)
+
+
+def _unmade(constraint: str, required: float, unit: str, nearest: float) -> Blocking:
+    return Blocking(constraint=constraint, required=float(required), best=nearest, unit=unit, nearest_feasible=nearest)
+
+
+def nearest_batch(bench: Bench) -> int | None:
+    """Batch nearest to the target that the fewest replicas of some pair make; None if no pair fits the devices."""
+    least, _ = replica_range(bench, bench.pairs)
+    high = bench.demands.devices[1]
+    within = least * bench.pairs.stride * bench.pairs.devices <= high
+    if not within.any():
+        return None
+    target = bench.question.job.global_batch
+    unit = (samples(bench, bench.pairs) * least)[within]
+    batches = np.maximum(np.round(target / unit), 1).astype(np.int64) * unit
+    return int(batches[np.argmin(np.abs(batches - target))])
 
 
 def surely_s(outcome: Run, confidence: float) -> FloatArray:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Self
 
 import numpy as np
 
 from clusterplan import run, shapes, space, step
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
+from clusterplan.errors import LayoutError
 from clusterplan.formulas import memory
 from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import (
@@ -164,11 +165,20 @@ def make_bench(
     fixed: Fixed,
     allow: tuple[str, ...],
 ) -> Bench:
-    """All cuts, all pipelines, and their pairs."""
+    """All cuts, all pipelines, and their pairs.
+
+    Raises
+    ------
+    LayoutError
+        If no layout has the axes that the user has set.
+    """
     stack = question.machine.stack
     cuts = space.all_cuts(question, fixed)
     schedules = tuple(s for s in stack.schedules if s in stack.default_schedules or s in allow)
-    pipes = step.pipelines(question, space.pipelines(question, fixed, schedules=schedules))
+    pipelines = space.pipelines(question, fixed, schedules=schedules)
+    if not cuts.size or not pipelines:
+        raise LayoutError(space.why_none(question, fixed), where=question.machine.system.name)
+    pipes = step.pipelines(question, pipelines)
     cut = np.repeat(np.arange(cuts.size), len(pipes.pp))
     pipe = np.tile(np.arange(len(pipes.pp)), cuts.size)
     stage = cuts.tp[cut] * cuts.cp[cut]
@@ -351,6 +361,8 @@ def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None
         fit = fitting_pairs(bench, pairs, stages, tally)
         least, most = replica_range(bench, pairs)
         replicas, rows = ladder(bench, pairs.take(fit), least[fit], most[fit])
+        missed = np.bincount(rows, minlength=len(fit)) == 0  # only a fixed batch leaves a pair without any
+        tally.rejected["batch divides by dp × micro-batch"] += int(np.sum(missed))
         for begin in range(0, len(rows), LAYOUTS_AT_ONCE):
             pair = fit[rows[begin : begin + LAYOUTS_AT_ONCE]]
             dp = replicas[begin : begin + LAYOUTS_AT_ONCE] * pairs.stride[pair]
@@ -380,6 +392,8 @@ class Found:
     """Constraints that each breaks, by name."""
     value: FloatArray
     """What the objective counts, less is better."""
+    least_bytes: float = np.inf
+    """Least memory that a layout needs, those that do not fit included; infinite if none was looked at. [byte]"""
 
     @property
     def feasible(self) -> BoolArray:
@@ -440,12 +454,13 @@ def around_best(found: Found, fastest: Fastest, tally: Tally) -> Candidates:
 
 def look(bench: Bench, tally: Tally, progress: Progress | None = None) -> Found:
     """All candidates of one question."""
-    fastest = Fastest.on(bench)
-    found = evaluated(bench, scan(bench, fastest, tally, progress), tally)
+    fastest, counted = Fastest.on(bench), Tally()
+    found = evaluated(bench, scan(bench, fastest, counted, progress), counted)
     if bench.dp is None and found.candidates.layouts.size:
-        finer = around_best(found, fastest, tally)
-        tally.evaluated += finer.layouts.size
+        finer = around_best(found, fastest, counted)
+        counted.evaluated += finer.layouts.size
         found = evaluated(bench, Candidates.joined([found.candidates, finer]), Tally())
     for name, mask in found.broken.items():
-        tally.rejected[name] += int(np.sum(mask))
-    return found
+        counted.rejected[name] += int(np.sum(mask))
+    tally.add(counted)
+    return replace(found, least_bytes=counted.least_bytes)

@@ -21,6 +21,8 @@ from clusterplan.layout import (
     Layouts,
     Limits,
     broken_cut_rules,
+    broken_layout_rules,
+    repairs,
 )
 
 MICRO_BATCHES = (1, 2, 4, 8)
@@ -134,6 +136,33 @@ def pipelines(question: Question, fixed: Fixed, *, schedules: tuple[str, ...]) -
             if (even or limits.uneven_pipeline) and (pp == 1 or pp * vpp <= layers + 2) and not (pp == 1 and vpp > 1):
                 pairs.append((pp, vpp))
     return pairs
+
+
+def why_none(question: Question, fixed: Fixed) -> str:
+    """What is wrong with axes that the user has set so that no layout has them, and what would mend it."""
+
+    def one(value: int | None) -> IntArray:
+        return np.array([value or 1], dtype=np.int64)
+
+    limits = shapes.limits(question.model, question.job, question.machine.stack)
+    tp = fixed.tp or 1
+    etp = fixed.etp or (1 if limits.expert_tensor_parallel or not limits.experts else tp)
+    cuts = Cuts(
+        tp=one(tp),
+        cp=one(fixed.cp),
+        ep=one(fixed.ep),
+        etp=one(etp),
+        micro_batch=one(fixed.micro_batch),
+        recompute=0 * one(1),
+    )
+    layouts = expand(question, cuts, 0 * one(1), one(fixed.pp), one(fixed.vpp), one(fixed.dp), 0 * one(1), 0)
+    rules = {**broken_cut_rules(cuts, limits), **broken_layout_rules(layouts, cuts, limits)}
+    broken = [repairs(rule, layouts, cuts, limits) for rule, mask in rules.items() if mask[0] and rule not in BY_SIZE]
+    return "; ".join(broken) or "no layout has all of the given axes"
+
+
+BY_SIZE = ("batch divides by dp × micro-batch", "batch near its target", "dp × cp × tp divides by ep × etp")
+"""Rules that depend on the number of replicas, which the search chooses."""
 
 
 def replica_counts(lowest: int, highest: int) -> IntArray:
