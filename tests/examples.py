@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from clusterplan import shapes
+from clusterplan import search, shapes
 from clusterplan.catalog import Catalog
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
 from clusterplan.layer import Question
@@ -95,3 +95,8 @@ def asked(*, of=TINY, hardware="dgx-h100", **question):
     scenario = Scenario(model="llama-3.1-8b", hardware=names, **given)
     resolved = resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)
     return replace(resolved, model=of)
+
+
+def bench(resolved, objective="cost", index=0):
+    """The first of the questions about one machine."""
+    return next(search.benches(resolved, index, objective))

@@ -1,0 +1,385 @@
+"""Answers: equal to brute force where everything can be listed, stable, and honest where nothing is feasible."""
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from clusterplan import run, search, space, step
+from clusterplan.errors import ClusterplanError, LayoutError
+from clusterplan.layer import price_layers
+from clusterplan.layout import BATCH_TOLERANCE, Cuts, broken_cut_rules, broken_layout_rules, used_devices
+from clusterplan.plan import amount, layout_document, make_plan, violated, work
+from clusterplan.scan import Tally, look
+from examples import TINY, TINY_MOE, asked, bench, limits
+
+DAY_S = 86400.0
+OBJECTIVES = ("wall", "cost", "energy", "carbon", "devices")
+
+
+# Brute force ----------------------------------------------------------------------------------------------------------
+
+
+def every_layout(looked, **axes):
+    """All cuts and all layouts, enumerated by loops; only rules of legality and of placement leave some out."""
+    ask = looked.question
+    experts = [1, 2, 4, 8] if ask.model.is_moe else [1]
+    choices = {
+        "tp": (1, 2, 4, 8, 16),
+        "cp": (1, 2, 4),
+        "ep": experts,
+        "etp": (1, 2, 4, 8) if ask.model.is_moe else (1,),
+        "micro_batch": (1, 2, 4, 8),
+        "recompute": (0, 1, 2),
+    } | {name: (value,) for name, value in axes.items()}
+    table = Cuts(**dict(zip(choices, np.array(list(itertools.product(*choices.values()))).T, strict=True)))
+    legal = ~np.any(list(broken_cut_rules(table, limits(ask)).values()), axis=0)
+    for size in (table.tp, table.ep):  # no group lies across the edge of a domain
+        legal &= (ask.domain_devices % size == 0) | (size % ask.domain_devices == 0)
+    legal &= ask.job.seq_len // table.cp >= space.FEWEST_TOKENS
+    table = table.take(np.flatnonzero(legal))
+    chunks = ask.model.layers + 2
+    pipes = [(p, v) for p in range(1, chunks + 1) for v in range(1, 17) if p * v <= chunks and (v == 1 or p > 1)]
+    most = looked.demands.devices[1]
+    rows = [
+        (c, i, d)
+        for c in range(table.size)
+        for i, (p, _) in enumerate(pipes)
+        for d in range(1, most // int(table.tp[c] * table.cp[c] * p) + 1)
+    ]
+    cut, pipe, dp = np.array(rows).T
+    pp, vpp = np.array(pipes)[pipe].T
+    listed = space.expand(
+        ask, table, cut, pp, vpp, dp, np.full(len(cut), looked.shardings[0]), looked.demands.devices[0]
+    )
+    legal = ~np.any(list(broken_layout_rules(listed, table, limits(ask)).values()), axis=0)
+    legal &= used_devices(listed, table) >= looked.fewest_used
+    return table, listed.take(np.flatnonzero(legal))
+
+
+def best_of_all(looked, objective):
+    """Best value of all layouts, evaluated together."""
+    ask = looked.question
+    table, listed = every_layout(looked)
+    pipes = sorted(set(zip(listed.pp.tolist(), listed.vpp.tolist(), strict=True)))
+    index = {pair: i for i, pair in enumerate(pipes)}
+    pipe = np.array([index[pair] for pair in zip(listed.pp.tolist(), listed.vpp.tolist(), strict=True)])
+    unique, pair = np.unique(listed.cut * len(pipes) + pipe, return_inverse=True)
+    prices = price_layers(ask, table)
+    stages = step.stage_table(ask, prices, unique // len(pipes), step.pipelines(ask, pipes), unique % len(pipes)).at(
+        pair
+    )
+    peak = step.stage_memory(ask, table, listed, stages).total_bytes.max(axis=1)
+    result = step.evaluate(ask, table, prices, listed, stages)
+    outcome = run.evaluate(looked.circumstances, work(table, listed, result))
+    wrong = np.any([peak > looked.allowed_bytes, *violated(looked.demands, outcome).values()], axis=0)
+    return np.min(np.where(wrong, np.inf, amount(objective, outcome)))
+
+
+SPACES = [
+    pytest.param({}, id="dense"),
+    pytest.param({"of": replace(TINY, layers=5)}, id="five layers"),
+    pytest.param({"of": TINY_MOE, "devices": (8, 24)}, id="experts"),
+    pytest.param({"hardware": "gb200-nvl72", "devices": (8, 144)}, id="rack"),
+    pytest.param({"hardware": "tpu-v5p-pod", "devices": (8, 128)}, id="torus"),
+    pytest.param({"hardware": "mi300x-platform", "devices": (16, 16)}, id="two nodes"),
+    pytest.param({"batch_fixed": False, "global_batch": 100, "devices": (8, 48)}, id="batch near a target"),
+    pytest.param({"global_batch": 63, "hardware": "dgx-a100"}, id="odd batch"),
+    pytest.param({"global_batch": 4, "devices": (8, 24)}, id="small batch"),
+    pytest.param({"power_w": 25e3, "devices": (8, 64)}, id="power"),
+    pytest.param({"deadline_s": 3600.0, "devices": (8, 64), "confidence": 0.9}, id="deadline"),
+    pytest.param({"budget_usd": 400.0, "devices": (8, 64)}, id="budget"),
+]
+
+
+@pytest.mark.parametrize("given", SPACES)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_best_of_all_layouts_is_found(given, objective):
+    for looked in search.benches(asked(**given), 0, objective):
+        found = look(looked, Tally())
+        best = found.value[found.feasible].min() if found.feasible.any() else np.inf
+        assert best == pytest.approx(best_of_all(looked, objective), rel=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["wall", "cost"])
+@pytest.mark.parametrize("of", [TINY, TINY_MOE], ids=["dense", "experts"])
+def test_plans_made_one_by_one(objective, of):
+    """The scalar path: every layout alone, all stages, under the recorder."""
+    axes = {"tp": 2, "cp": 1, "micro_batch": 2, "recompute": 0} | (
+        {"ep": 4, "etp": 1} if of.is_moe else {"ep": 1, "etp": 1}
+    )
+    given = axes | {"recompute": "none"}
+    resolved = asked(of=of, devices=(8, 24), objective=objective, **given)
+    looked = bench(resolved, objective)
+    table, listed = every_layout(looked, **axes)
+    values = []
+    for row in range(listed.size):
+        one = listed.take(np.array([row]))
+        plan = make_plan(looked.question, looked.circumstances, table.take(one.cut), replace(one, cut=np.zeros(1, int)))
+        broken = any(mask[0] for mask in violated(looked.demands, plan.run).values())
+        values.append(np.inf if broken or plan.verdict != "fits" else amount(objective, plan.run)[0])
+    assert len(values) > 15
+    best = min(values)
+    found = look(looked, Tally())
+    assert_allclose(found.value[found.feasible].min(), best, rtol=1e-9)
+    answer = search.size(resolved)
+    error = looked.question.machine.stack.ranking_error_fraction
+    assert amount(objective, answer.plan.run)[0] <= best * (1 + error) / (1 - error) * (1 + 1e-9)
+
+
+# What an answer holds -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "objective"),
+    [
+        ({"deadline_s": 30 * DAY_S}, "cost"),
+        ({"budget_usd": 1e6}, "wall"),
+        ({}, "wall"),
+        ({"devices": None}, "knee"),
+        ({"objective": "energy", "deadline_s": DAY_S}, "energy"),
+    ],
+)
+def test_objective_follows_from_what_is_given(given, objective):
+    assert search.objective_of(asked(**given)) == objective
+
+
+def test_same_question_same_answer():
+    one, two = (json.dumps(search.size(asked(of=TINY_MOE)).document()) for _ in range(2))
+    assert one == two
+
+
+@pytest.mark.parametrize("hardware", ["dgx-h100", "gb200-nvl72", "tpu-v5p-pod"])
+def test_plan_keeps_to_what_was_asked(hardware):
+    resolved = asked(hardware=hardware, devices=(64, 256), global_batch=250, batch_fixed=False, deadline_s=30 * DAY_S)
+    plan = search.size(resolved).plan
+    assert 64 <= plan.run.fleet.devices[0] <= 256
+    assert plan.run.progress.wall_s[0] <= 30 * DAY_S
+    assert plan.run.progress.deadline_probability[0] >= 0.5
+    assert plan.verdict == "fits"
+    batch = layout_document(plan)["global_batch"]
+    assert abs(batch - 250) <= BATCH_TOLERANCE * 250
+    assert batch % (plan.layouts.dp[0] * plan.cuts.micro_batch[0]) == 0
+    fleet = plan.run.fleet
+    assert fleet.used_devices + fleet.spare_devices + fleet.idle_devices == fleet.devices
+
+
+def test_fixed_batch_is_exact():
+    assert layout_document(search.size(asked(global_batch=56)).plan)["global_batch"] == 56
+
+
+def test_fixed_axes_are_kept():
+    document = layout_document(search.size(asked(tp=4, pp=2, micro_batch=2, dp=2)).plan)
+    assert [document[name] for name in ("tp", "pp", "micro_batch", "dp")] == [4, 2, 2, 2]
+
+
+def test_alternatives_differ_in_kind():
+    answer = search.size(asked(hardware=("dgx-h100", "dgx-a100"), devices=(8, 64)))
+    assert len(answer.alternatives) >= 3
+    mine, size = answer.plan, int(answer.plan.run.fleet.devices[0])
+    for why, other in answer.alternatives:
+        there = {
+            "other hardware": other.question.machine.system.name != mine.question.machine.system.name,
+            "fewer devices": other.run.fleet.devices[0] <= 0.75 * size,
+            "more devices": other.run.fleet.devices[0] >= 1.33 * size,
+            "other tensor-parallel size": other.cuts.tp[0] != mine.cuts.tp[0],
+            "other pipeline length": other.layouts.pp[0] != mine.layouts.pp[0],
+        }
+        assert there[why]
+        assert other.verdict == "fits"
+    assert len({why for why, _ in answer.alternatives}) == len(answer.alternatives)
+
+
+def test_compare_is_size_on_each():
+    resolved = asked(hardware=("dgx-h100", "dgx-a100"), deadline_s=30 * DAY_S)
+    columns = search.compare(resolved)
+    for index, column in enumerate(columns):
+        alone = search.size(replace(resolved, hardware=(resolved.hardware[index],)))
+        assert column.plan.run.cost.total_usd == alone.plan.run.cost.total_usd
+    best = min(c.plan.run.cost.total_usd[0] for c in columns)
+    assert search.size(resolved).plan.run.cost.total_usd[0] <= best * 1.05
+
+
+def test_more_choice_is_never_worse():
+    """Within the error in which plans tie, the answer to a wider question is as good."""
+    narrow, wide = (
+        search.size(asked(objective="cost", devices=devices)).plan.run.cost.total_usd[0]
+        for devices in ((16, 24), (8, 64))
+    )
+    assert wide <= narrow * 1.05
+    plain, allowed = (
+        search.size(asked(objective="wall", allow=allow)).plan.run.progress.wall_s[0] for allow in ((), ("fp8",))
+    )
+    assert allowed <= plain * 1.05
+
+
+def test_unsupported_format_is_a_reason_not_a_crash():
+    (column,) = search.compare(asked(hardware="dgx-a100", precision="bf16"))
+    assert column.feasible
+    resolved = asked(hardware=("dgx-h100", "dgx-a100"), precision="fp8")
+    first, second = search.compare(resolved)
+    assert first.feasible
+    assert not second.feasible
+    assert any("dgx-a100" in line and "fp8" in line for line in second.warnings)
+
+
+# Nothing feasible -----------------------------------------------------------------------------------------------------
+
+BLOCKED = {
+    "deadline": ({"deadline_s": 60.0, "devices": (8, 64)}, "deadline_s"),
+    "budget": ({"budget_usd": 1.0, "devices": (8, 64)}, "budget_usd"),
+    "site power": ({"power_w": 1000.0, "devices": (8, 64)}, "power_w"),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKED)
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_nearest_feasible_value_is_feasible(name, confidence):
+    given, field = BLOCKED[name]
+    answer = search.size(asked(**given, confidence=confidence))
+    assert answer.plan is None
+    assert not answer.feasible
+    (stop,) = answer.blocking
+    assert stop.constraint == name
+    assert stop.required == given[field]
+    assert stop.best <= stop.nearest_feasible
+    assert stop.required < stop.nearest_feasible
+    assert search.size(asked(**(given | {field: stop.nearest_feasible}), confidence=confidence)).feasible
+    assert not search.size(asked(**(given | {field: 0.97 * stop.nearest_feasible}), confidence=confidence)).feasible
+
+
+def test_two_constraints_in_the_way():
+    answer = search.size(asked(deadline_s=60.0, budget_usd=1.0, devices=(8, 64)))
+    assert answer.plan is None
+    assert {stop.constraint for stop in answer.blocking} == {"deadline", "budget"}
+    assert all(stop.nearest_feasible is None for stop in answer.blocking)  # neither alone would do
+
+
+def test_deadline_that_a_larger_budget_would_not_need():
+    """One constraint at its limit and one broken: the nearest value keeps to the other."""
+    free = search.size(asked(objective="wall", devices=(8, 64))).plan
+    dear = float(free.run.cost.total_usd[0])
+    answer = search.size(asked(deadline_s=60.0, budget_usd=2 * dear, devices=(8, 64)))
+    (stop,) = (s for s in answer.blocking if s.constraint == "deadline")
+    again = search.size(asked(deadline_s=stop.nearest_feasible, budget_usd=2 * dear, devices=(8, 64)))
+    assert again.feasible
+
+
+def crowded(resolved, gigabytes):
+    (on,) = resolved.hardware
+    return replace(resolved, hardware=(replace(on, accelerator=replace(on.accelerator, memory_bytes=gigabytes * 1e9)),))
+
+
+def test_memory_in_the_way():
+    answer = search.size(crowded(asked(), 2.0))
+    assert answer.plan is None
+    (stop,) = answer.blocking
+    assert stop.constraint == "memory"
+    assert stop.required < stop.best
+    assert stop.nearest_feasible >= stop.best
+    # what is allowed is 95 % of the device; a little more, since the devices must hold spares too
+    assert search.size(crowded(asked(), 1.02 * stop.nearest_feasible / 0.95 / 1e9)).feasible
+
+
+def test_batch_that_no_layout_makes_is_not_blamed_on_memory():
+    answer = search.size(asked(global_batch=61, dp=2, devices=(8, 16)))
+    assert answer.plan is None
+    (stop,) = answer.blocking
+    assert (stop.constraint, stop.required) == ("global batch", 61)
+    assert any(count for name, count in answer.rejected.items() if "batch" in name)
+    assert search.size(asked(global_batch=int(stop.nearest_feasible), dp=2, devices=(8, 16))).feasible
+
+
+def test_replicas_that_do_not_divide_are_named():
+    answer = search.size(asked(of=TINY_MOE, dp=3, ep=8, tp=1, cp=1))
+    (stop,) = answer.blocking
+    assert (stop.constraint, stop.required, stop.nearest_feasible) == ("dp × cp × tp divides by ep × etp", 3, 8)
+    assert search.size(asked(of=TINY_MOE, dp=8, ep=8, tp=1, cp=1)).feasible
+
+
+@pytest.mark.parametrize(
+    ("axes", "rule"),
+    [
+        ({"tp": 3}, "heads divide by tp"),
+        ({"pp": 20}, "a layer for each stage"),
+        ({"pp": 1, "vpp": 4}, "vpp needs interleaving"),
+        ({"ep": 2}, "ep needs experts"),
+        ({"sharding": "fsdp"}, "megatron-core has no fsdp"),
+    ],
+)
+def test_axes_that_no_layout_has_are_a_reason(axes, rule):
+    answer = search.size(asked(**axes))
+    assert answer.plan is None
+    assert answer.blocking == ()
+    assert any(rule in line for line in answer.warnings)
+
+
+def test_too_few_devices_for_the_range():
+    answer = search.size(asked(devices=(1, 4), hardware="dgx-h100"))
+    assert answer.plan is None
+    (stop,) = answer.blocking
+    assert stop.constraint == "devices"
+    assert stop.nearest_feasible == 8
+
+
+# One layout -----------------------------------------------------------------------------------------------------------
+
+
+def test_estimate_is_the_plan_that_was_given():
+    answer = search.estimate(asked(devices=(16, 16), tp=2, pp=2, micro_batch=2, recompute="none"))
+    document = layout_document(answer.plan)
+    assert [document[name] for name in ("tp", "pp", "dp", "global_batch", "schedule")] == [2, 2, 4, 64, "1f1b"]
+    assert answer.feasible
+
+
+def test_estimate_agrees_with_the_search():
+    plan = search.size(asked(objective="wall")).plan
+    axes = {name: int(getattr(plan.cuts, name)[0]) for name in ("tp", "cp", "ep", "etp", "micro_batch")}
+    axes |= {name: int(getattr(plan.layouts, name)[0]) for name in ("pp", "vpp", "dp")}
+    again = search.estimate(asked(**axes, recompute=["none", "selective", "full"][int(plan.cuts.recompute[0])])).plan
+    assert again.step.time.total_s == plan.step.time.total_s
+    assert again.peak_bytes == plan.peak_bytes
+
+
+def test_estimate_takes_the_least_recompute_that_fits():
+    loose = search.estimate(asked(devices=(8, 8), tp=1, micro_batch=8))
+    assert layout_document(loose.plan)["recompute"] == "none"
+    tight = search.estimate(crowded(asked(devices=(8, 8), tp=1, micro_batch=8), 9.0))
+    assert layout_document(tight.plan)["recompute"] in ("selective", "full")
+    assert tight.feasible
+
+
+def test_estimate_that_does_not_fit_says_so():
+    answer = search.estimate(crowded(asked(devices=(8, 8), micro_batch=8), 2.0))
+    assert not answer.feasible
+    assert answer.plan.verdict == "does_not_fit"
+    (stop,) = answer.blocking
+    assert (stop.constraint, stop.best) == ("memory", answer.plan.peak_bytes)
+
+
+@pytest.mark.parametrize(
+    ("axes", "rules"),
+    [
+        ({"tp": 3, "dp": 1}, ["heads divide by tp"]),
+        ({"tp": 16, "pp": 11, "dp": 1}, ["heads divide by tp", "a layer for each stage"]),
+        ({"pp": 3, "vpp": 2, "dp": 1}, ["interleaving divides micro-batches by pp"]),
+        ({"dp": 3}, ["batch divides by dp × micro-batch"]),
+        ({"ep": 2, "dp": 2}, ["ep needs experts"]),
+    ],
+)
+def test_estimate_names_every_broken_rule(axes, rules):
+    with pytest.raises(ClusterplanError) as caught:
+        search.estimate(asked(devices=None, **axes))
+    assert "\n" not in str(caught.value)
+    for rule in rules:
+        assert rule in str(caught.value)
+
+
+def test_estimate_without_a_size_asks_for_it():
+    with pytest.raises(ClusterplanError, match="devices"):
+        search.estimate(asked(devices=None))
+    with pytest.raises(LayoutError, match="multiple"):
+        search.estimate(asked(devices=(9, 9), tp=2))
