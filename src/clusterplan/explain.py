@@ -64,6 +64,10 @@ RULES: Mapping[str, Rule] = {
         ("memory.peak_bytes", "memory.usable_bytes", "memory.device_bytes"),
     ),
     "memory.margin_bytes": Rule("usable − peak", ("memory.usable_bytes", "memory.peak_bytes")),
+    "memory.reserved_bytes": Rule("peak − runtime context", ("memory.peak_bytes", "memory.parts.context_bytes")),
+    "memory.allocated_bytes": Rule(
+        "reserved − what the allocator holds beyond it", ("memory.reserved_bytes", "memory.parts.fragmentation_bytes")
+    ),
     "memory.heaviest_stage": Rule("stage whose devices hold most", ("memory.peak_bytes",)),
     "memory.stages": Rule("stages of the pipeline", ("layout.pp",)),
     "layout.micro_batches": Rule(

@@ -9,7 +9,7 @@ from clusterplan.report.blocks import Block, Document
 from clusterplan.report.comparison import alternatives_block
 from clusterplan.report.quantities import STEP_NOTES, apportioned, label_of, said, tree
 from clusterplan.report.question import question_block
-from clusterplan.report.remarks import blocking_blocks, counts_said, remark_blocks
+from clusterplan.report.remarks import blocking_blocks, counts_said, fixes_block, remark_blocks
 from clusterplan.units import (
     format_bytes,
     format_count,
@@ -31,6 +31,8 @@ def answer_blocks(document: Document, *, stages: bool) -> Iterator[Block]:
         yield from blocking_blocks(document)
     if plan is not None:
         yield from _plan_blocks(plan, inputs, stages=stages)
+    if document.get("fixes"):
+        yield fixes_block(document["fixes"])
     if document["alternatives"]:
         yield alternatives_block(plan, document["alternatives"])
     if search := _search_rows(document):
@@ -113,7 +115,13 @@ def _fit(memory: Document) -> str:
     margin = memory["margin_bytes"]
     left = f"{format_bytes(margin)} left" if margin >= 0 else f"{format_bytes(-margin)} too much"
     usable, device = format_bytes(memory["usable_bytes"]), format_bytes(memory["device_bytes"])
-    return f"{_VERDICTS.get(memory['verdict'], memory['verdict'])}: {left} of {usable} usable ({device} on the device)"
+    verdict = _VERDICTS.get(memory["verdict"], memory["verdict"])
+    text = f"{verdict}: {left} of {usable} usable ({device} on the device)"
+    if "reserved_bytes" in memory:
+        text += (
+            f"; {format_bytes(memory['allocated_bytes'])} allocated, {format_bytes(memory['reserved_bytes'])} reserved"
+        )
+    return text
 
 
 _STAGE_HEADS: Mapping[str, str] = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from clusterplan.report.blocks import Block, Document
 from clusterplan.report.quantities import said_in
-from clusterplan.units import format_fraction, say
+from clusterplan.units import format_bytes, format_fraction, say
 
 
 def reason(blocking: Document) -> str:
@@ -53,6 +53,22 @@ def blocking_blocks(document: Document) -> Iterator[Block]:
         yield Block(title=title, heads=heads, rows=tuple(rows), right=(1, 2, 3, 4))
     else:  # no layout was looked at: the warnings say why
         yield Block(title=title, rows=tuple(("", text) for text in document["warnings"]), are_notes=True)
+
+
+def fixes_block(fixes: Sequence[Document]) -> Block:
+    """Changes that would save memory, and what each costs."""
+    rows = tuple(
+        (
+            one["change"],
+            format_bytes(one["saved_bytes"]),
+            format_bytes(one["peak_bytes"]),
+            "fits" if one["fits"] else "not enough",
+            f"{one['slower_fraction']:+.1%}",
+        )
+        for one in fixes
+    )
+    heads = ("change", "saves", "leaves", "alone", "step time")
+    return Block(title="What would save memory", heads=heads, rows=rows, right=(1, 2, 4))
 
 
 def counts_said(rejected: Mapping[str, int]) -> str:
