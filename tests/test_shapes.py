@@ -189,7 +189,7 @@ def test_work_of_experts_by_head():
 
 
 # DeepSeek-V3, arXiv:2412.19437, section 4.2: 37e9 active, of which 0.9e9 embedding (README_WEIGHTS) is not multiplied;
-# by head: 192 wide queries and keys and 128 wide values for each of 128 heads in 61 layers, three times, half the square.
+# 192 wide queries and keys, 128 wide values, each of 128 heads, 61 layers, three times, half the square.
 def test_work_of_latent_attention():
     flop = shapes.flop_per_token(model("deepseek-v3"), 4096)
     assert_allclose(flop.attention_causal, 3 * 61 * 128 * (128 + 64 + 128) * 4096, rtol=1e-12)
