@@ -25,6 +25,7 @@ from clusterplan import cli
 GOLDEN = Path(__file__).parent / "golden"
 SOURCE = Path(cli.__file__).parents[1]
 CONFIGS = Path(__file__).parent / "data" / "configs"
+RUNS = Path(__file__).parent / "data" / "runs.csv"
 
 SMALL = ("llama-3.1-8b", "--hardware", "dgx-h100", "--devices", "8:64", "--tokens", "100B")
 """A question that is answered at once."""
@@ -59,6 +60,8 @@ COMMANDS = {
     "profiles-show-dgx-h100.txt": ("profiles", "show", "dgx-h100"),
     "models-show-deepseek-v3.txt": ("models", "show", "deepseek-v3"),
     "models-show-kimi-k2.json": ("models", "show", "kimi-k2", "--json"),
+    "validate-runs.txt": ("validate", str(RUNS), "--rows"),
+    "validate-runs.json": ("validate", str(RUNS), "--json"),
 }  # fmt: skip
 """The commands of the README, and how each can end."""
 
@@ -727,3 +730,71 @@ def test_models_show_takes_a_length():
     )
     assert long["attention"] == pytest.approx(2 * short["attention"])
     refused(run("models", "show", "kimi-k2", "--seq-len", "0"), "--seq-len")
+
+
+# --- Measured runs ----------------------------------------------------------------------------------------------
+
+
+def test_validate_reads_several_tables_and_keeps_their_order(tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text(RUNS.read_text().replace("own-", "other-"))
+    document = json.loads(run("validate", RUNS, other, "--json").stdout)
+    assert len(document["rows"]) == 16
+    assert [row["id"] for row in document["rows"]][2::8] == ["own-tp2", "other-tp2"]
+    assert document["files"] == [str(RUNS), str(other)]
+
+
+def test_validate_without_tables_takes_the_runs_that_come_with_it():
+    result = run("validate", "--format", "csv")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].startswith("id,source,accelerator,")
+    assert len(result.stdout.splitlines()) > 300
+
+
+def test_validate_draws_and_replaces_only_if_told(tmp_path):
+    plot = tmp_path / "runs.svg"
+    assert run("validate", RUNS, "--plot", plot).exit_code == 0
+    assert plot.read_text().startswith("<svg ")
+    refused(run("validate", RUNS, "--plot", plot), str(plot), "exists; --force replaces it")
+    plot.write_text("old")
+    assert run("validate", RUNS, "--plot", plot, "--force").exit_code == 0
+    assert plot.read_text().startswith("<svg ")
+
+
+def test_validate_does_not_write_two_things_into_one_file(tmp_path):
+    both = tmp_path / "both.svg"
+    refused(run("validate", RUNS, "--plot", both, "-o", both), "--output and --plot name the same file")
+    assert not both.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is empty"),
+        ("colour\nred\n", "has no column id and no column source and no column accelerator"),
+        ("id,source,accelerator,layers\na,b,c,many\n", "line 2: layers: must be a number, not 'many'"),
+        ("id,source,accelerator,tp\na,b,c,1\na,b,c,1.5\n", "line 3: tp: must be a whole number, not 1.5"),
+        ("id,source,accelerator\na,b\n", "line 2: has fewer cells than the header"),
+        ("id,source,accelerator\n", "has a header but no row"),
+        ("\0" * 100, "has no column"),
+    ],
+)
+def test_validate_names_what_is_wrong_with_a_table(text, told, tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text(text)
+    refused(run("validate", table), str(table), told)
+
+
+def test_validate_names_files_that_are_no_tables(tmp_path):
+    refused(run("validate", tmp_path), str(tmp_path), "is a directory, not a file")
+    refused(run("validate", tmp_path / "none.csv"), "none.csv", "no such file")
+    huge = tmp_path / "huge.csv"
+    with huge.open("wb") as stream:
+        stream.truncate(2**30)
+    refused(run("validate", huge), "huge.csv", "has 1,073,741,824 bytes; at most 67,108,864 are read")
+
+
+def test_validate_says_what_is_wrong_as_json_if_the_answer_would_be_json(tmp_path):
+    result = run("validate", tmp_path, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stderr)["error"] == "is a directory, not a file"

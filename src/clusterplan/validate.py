@@ -359,16 +359,15 @@ STATED_SCHEDULES = ("1f1b", "1f1b-i", "zb-1p", "zb-2p", "zb-v", "dualpipe", "gpi
 
 
 def layout_name(row: Measured, cuts: Cuts, layouts: Layouts) -> str:
-    """How a row is split and run, in one word for each choice."""
+    """How a row is split and run: groups, micro-batch, then methods."""
     sizes = {"tp": cuts.tp, "pp": layouts.pp, "vpp": layouts.vpp, "cp": cuts.cp, "ep": cuts.ep, "dp": layouts.dp}
     split = [f"{name}{int(size[0])}" for name, size in sizes.items() if size[0] > 1]
     methods = (
-        f"mb{int(cuts.micro_batch[0])}",
-        RECOMPUTE[int(cuts.recompute[0])],
+        f"{RECOMPUTE[int(cuts.recompute[0])]} recompute",
         SHARDING[int(layouts.sharding[0])],
         stated_schedule(row) or SCHEDULES[int(layouts.schedule[0])],
     )
-    return "-".join([*split, *methods])
+    return ", ".join(["-".join([*split, f"mb{int(cuts.micro_batch[0])}"]), *(m for m in methods if m != "none")])
 
 
 def series(row: Measured, stack: Stack) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from clusterplan.report.blocks import Block
@@ -11,7 +12,7 @@ def to_markdown(blocks: Iterable[Block]) -> str:
     """Tables as GitHub shows them."""
 
     def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+        return "| " + " | ".join(_on_one_line(cell).replace("|", "\\|") for cell in cells) + " |"
 
     parts = []
     for block in blocks:
@@ -26,3 +27,14 @@ def to_markdown(blocks: Iterable[Block]) -> str:
             lines += ["", " ".join(block.caption.split())] if block.caption else []
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def _on_one_line(cell: str) -> str:
+    r"""A cell without the breaks that a narrow column needs.
+
+    Examples
+    --------
+    >>> _on_one_line("gb200-\nnvl72"), _on_one_line("worst\nregret")
+    ('gb200-nvl72', 'worst regret')
+    """
+    return " ".join(re.sub(r"(?<=[-/])\n", "", cell).split())

@@ -15,9 +15,6 @@ LEFT, TOP, LEGEND = 70, 40, 190
 """Room for the labels, the title and the legend. [px]"""
 BAND_FRACTION = 0.2
 """Lines are drawn where predictions are off by this much."""
-COLOURS = (
-    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
-)  # fmt: skip
 GREY = "#999999"
 
 
@@ -34,7 +31,7 @@ def scatter_svg(rows: Sequence[Row], title: str = "Step time, predicted against 
     timed = [row for row in rows if row["predicted_step_s"] and row["measured_step_s"]]
     low, high = limits([row[name] for row in timed for name in ("predicted_step_s", "measured_step_s")])
     kinds = sorted({str(row["accelerator"]) for row in timed})
-    colours = {kind: COLOURS[n % len(COLOURS)] for n, kind in enumerate(kinds)}
+    colours = {kind: _colour(n, len(kinds)) for n, kind in enumerate(kinds)}
     width, height = LEFT + SIDE + LEGEND, TOP + SIDE + 60
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
@@ -48,6 +45,11 @@ def scatter_svg(rows: Sequence[Row], title: str = "Step time, predicted against 
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _colour(number: int, of: int) -> str:
+    """One of so many hues around the circle, light and dark in turn."""
+    return f"hsl({360 * number // of}, 75%, {35 if number % 2 else 50}%)"
 
 
 def limits(times_s: Sequence[float]) -> tuple[int, int]:

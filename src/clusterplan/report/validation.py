@@ -64,25 +64,24 @@ def validation_blocks(document: Document, *, rows: bool) -> Iterator[Block]:
         if key == "source":
             yield from _order_blocks(by)
     if rows:
-        yield _rows_block(document["rows"])
+        yield from _rows_blocks(document["rows"])
         yield _inferred_block(document["rows"])
 
 
 def _overall_block(whole: Document) -> Block:
     """Figures over all rows."""
-    read = f"{whole['used']:,} of {whole['rows']:,} rows used"
-    rows = [("rows", read)]
+    rows = [("rows", f"{whole['used']:,} of {whole['rows']:,} used")]
     time, memory, order = whole["time"], whole["memory"], whole["ranking"]
     if time:
-        rows.append(("step time", f"{time['rows']:,} rows: {_errors_said(time)}"))
+        rows.append(("step time", f"{time['rows']:,} compared: {_errors_said(time)}"))
         rows.append(("", f"{_percent(time['inside_interval'])} inside the stated interval"))
     if memory:
-        rows.append(("peak memory", f"{memory['rows']:,} rows: {_errors_said(memory)}"))
+        rows.append(("peak memory", f"{memory['rows']:,} compared: {_errors_said(memory)}"))
     ends = whole["verdicts"]
     if ends["out_of_memory"]:
         rows.append(("out of memory", f"{ends['called']:,} of {ends['out_of_memory']:,} called"))
     if ends["ran"]:
-        rows.append(("false alarms", f"{ends['false_alarms']:,} of {ends['ran']:,} rows that ran"))
+        rows.append(("false alarms", f"{ends['false_alarms']:,} of {ends['ran']:,} that ran"))
     if order and order["pairs"]:
         rows.append(("order", f"{order['right']:,} of {order['pairs']:,} pairs right in {order['series']:,} series"))
         rows.append(("regret", f"median {_percent(order['median_regret'])}, worst {_percent(order['worst_regret'])}"))
@@ -170,17 +169,23 @@ def _short(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(("\n".join(wrap(name, NAME)) or "-", *cells) for name, *cells in rows)
 
 
-def _rows_block(rows: Sequence[Document]) -> Block:
-    """Every row: time and memory, predicted and measured."""
-    cells = []
+def _rows_blocks(rows: Sequence[Document]) -> Iterator[Block]:
+    """Every row: times, then memory where something is known of it."""
+    times, memories = [], []
     for row in rows:
-        times = (row["predicted_step_s"], row["low_s"], row["high_s"], row["measured_step_s"])
+        seconds = (row[name] for name in ("predicted_step_s", "low_s", "high_s", "measured_step_s"))
         error = "-" if row["error_fraction"] is None else f"{row['error_fraction'] * 100:+.1f}"
-        peaks = (row["predicted_peak_gib"], row["measured_peak_gib"])
-        verdict = (row["verdict"] or "-").replace("_", " ")
-        cells.append((row["id"], *map(_four_digits, times), error, *map(_tenths, peaks), verdict))
-    heads = ("", "step, s", "from", "to", "measured", "error, %", "peak, GiB", "measured", "memory")
-    return Block(title="Rows", heads=heads, rows=tuple(cells), right=tuple(range(1, 8)), is_wide=True)
+        times.append((row["id"], *map(_four_digits, seconds), error))
+        if row["measured_peak_gib"] or row["ran"] is False:
+            sizes = (row[f"predicted_{name}_gib"] for name in ("allocated", "reserved", "device"))
+            measured, known = row["measured_peak_gib"], row["memory_definition"] or ""
+            cells = (*map(_tenths, sizes), f"{_tenths(measured)} {known}" if measured else "out of memory")
+            memories.append((row["id"], *cells, (row["verdict"] or "-").replace("_", " ")))
+    heads = ("", "predicted", "from", "to", "measured", "error, %")
+    yield Block(title="Rows: step time, s", heads=heads, rows=_short(times), right=tuple(range(1, 6)))
+    if memories:
+        heads = ("", "alloc.", "reserv.", "device", "measured", "verdict")
+        yield Block(title="Rows: peak memory, GiB", heads=heads, rows=_short(memories), right=(1, 2, 3))
 
 
 def _four_digits(value: float | None) -> str:

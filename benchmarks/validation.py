@@ -1,0 +1,221 @@
+"""Write docs/validation.md and docs/validation.svg: how right predictions are on the runs that come with the package.
+
+``python benchmarks/validation.py`` does it; a test holds both files against what this would write.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clusterplan.accuracy import Accuracy, groups, summary, time_errors
+from clusterplan.catalog import Catalog, measured_files
+from clusterplan.hardware import Accelerator, Stack
+from clusterplan.measured import read_measured
+from clusterplan.report import render, validation_document
+from clusterplan.report.plot import scatter_svg
+from clusterplan.trace import Figure
+from clusterplan.validate import Errors, Judge, Judged, source_name
+
+DOCS = Path(__file__).parents[1] / "docs"
+TEXT, PLOT = DOCS / "validation.md", DOCS / "validation.svg"
+
+STUDY = "a constant of the first fit is named after this group of software"
+USED_IN_FIT: Mapping[str, tuple[str, str]] = {
+    "AI-Hypercomputer/tpu-recipes": ("yes", STUDY),
+    "Ascend/MindSpeed-LLM README e66a58b0": ("yes", STUDY),
+    "FlagOpen/FlagPerf 1b5a0303": ("yes", "the first fit states its order of these rows"),
+    "Korthikanti et al. 2022": ("yes", STUDY),
+    "MLPerf Training v3.1": ("not known", ""),
+    "MLPerf Training v4.0": ("not known", ""),
+    "MLPerf Training v4.1": ("not known", ""),
+    "MLPerf Training v5.1": ("not known", ""),
+    "NVIDIA NeMo user guide": ("yes", STUDY),
+    "NVIDIA-NeMo/Automodel": ("not known", ""),
+    "NVIDIA-NeMo/Megatron-Bridge": ("yes", STUDY),
+    "NVIDIA/Megatron-LM README 2e90a342": ("yes", STUDY),
+    "NVIDIA/Megatron-LM examples/llama": ("not known", ""),
+    "NVIDIA/NeMo-Framework-Launcher": ("yes", STUDY),
+    "NVIDIA/dgxc-benchmarking": ("partly", "those of NeMo; no run of MaxText or Paxml on GPUs"),
+    "Narayanan et al. 2021": ("partly", "the pipeline rows; those of ZeRO-3 were left out, as older software"),
+    "Qi et al. 2023": ("yes", "the first fit states its order of these rows"),
+    "Smith et al. 2022": ("not known", ""),
+    "VIA-Research/vTrain": ("yes", "the first fit states its order of these rows"),
+    "aws-neuron/aws-neuron-sdk": ("yes", STUDY),
+    "bigscience-workshop/bigscience": ("yes", "the first fit states its order of these rows"),
+    "eminorhan/frontier-torchtitan": ("not known", "no constant of the MI250X was fitted"),
+    "foundation-model-stack/fms-fsdp": ("not known", ""),
+    "huggingface/optimum-habana": ("partly", "eight runs of fine-tuning tests on Gaudi2; none on Gaudi3"),
+    "mosaicml/llm-foundry": ("yes", STUDY),
+    "nanotron Ultra-Scale Playbook": (
+        "partly",
+        "those across nodes with pipelines, with tp above 8 or on 512 devices were left out after their errors had "
+        "been seen; they are in the tables above",
+    ),
+    "pytorch/torchtitan": ("yes", STUDY),
+}
+"""Whether rows of a source were used in the first fit, as far as it is known."""
+
+WEAK = 0.15
+"""Groups with a larger median error are listed as weak."""
+FEWEST = 3
+"""Rows that a group needs to be listed."""
+
+
+def judged(catalog: Catalog) -> list[Judged]:
+    """All rows that come with the package, beside their predictions."""
+    return Judge(catalog).rows([row for file in measured_files() for row in read_measured(file)])
+
+
+def fitted(catalog: Catalog) -> dict[str, dict[str, list[str]]]:
+    """Fitted constants by what their files say they were fitted on, then by profile."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for kind in (Stack, Accelerator):
+        for name in catalog.names(kind):
+            for figure in _figures(catalog.load(kind, name)):
+                if figure.origin.kind == "fitted":
+                    key = figure.origin.key
+                    if key not in (keys := found[figure.origin.source.split("; ")[0]][name]):
+                        keys.append(key)
+    return found
+
+
+def _figures(value: Any) -> Iterator[Figure]:
+    if isinstance(value, Figure):
+        yield value
+    elif dataclasses.is_dataclass(value):
+        for entry in dataclasses.fields(value):
+            yield from _figures(getattr(value, entry.name))
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _figures(inner)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def weak_groups(by: Mapping[str, Mapping[str, Accuracy]]) -> list[tuple[str, str, str, str]]:
+    """Groups whose times are off by more than :data:`WEAK` on the median, worst first."""
+    found = [
+        (one.time.median, kind, group, one.time)
+        for kind in ("source", "accelerator", "stack", "family")
+        for group, one in by[kind].items()
+        if one.time and one.time.rows >= FEWEST and one.time.median > WEAK
+    ]
+    ordered = sorted(found, key=lambda one: -one[0])
+    return [(g, k, f"{t.rows}", f"{t.median * 100:.0f} % ({t.bias * 100:+.0f} %)") for _, k, g, t in ordered]
+
+
+def shares(errors: Errors | None) -> tuple[str, ...]:
+    """Rows and errors of a group, in per cent."""
+    if errors is None:
+        return ("0", *[""] * 4)
+    values = (errors.median, errors.p90, errors.bias, errors.inside_interval or 0)
+    return (f"{errors.rows}", *(f"{value * 100:.1f}" for value in values))
+
+
+def promises(whole: Accuracy) -> str:
+    """What is promised, beside what is reached."""
+    inside = (whole.time.inside_interval or 0) * 100 if whole.time else 0
+    ends = whole.verdicts
+    kept = "as promised" if inside >= 90 else "the intervals are too narrow"
+    return (
+        f"Nine of ten rows should lie inside the stated interval; {inside:.0f} % do: {kept}.\n"
+        f"Of runs that ran, at most 5 % should be said not to fit; {ends.false_alarms} of {ends.ran} are.\n"
+        f"Of runs that ended for want of memory, 95 % should be called; {ends.called} of {ends.out_of_memory} are."
+    )
+
+
+def text(rows: Sequence[Judged], catalog: Catalog) -> str:
+    """The document."""
+    sources = sorted({source_name(row.source) for row in rows})
+    whole = summary(rows)
+    labels = [(name, *USED_IN_FIT[name]) for name in sources]
+    by_label = groups(rows, lambda row: USED_IN_FIT[source_name(row.source)][0])
+    seen = [(label, *shares(time_errors(members))) for label, members in by_label.items()]
+    constants = [
+        (source, ", ".join(f"{name} ({len(keys)})" for name, keys in by.items()))
+        for source, by in sorted(fitted(catalog).items())
+    ]
+    tables = render(validation_document(rows), "md")
+    return f"""# How right the predictions are
+
+Made by `python benchmarks/validation.py` from what `clusterplan validate` finds on the {len(rows)} published runs in
+`profiles/measured/`. `clusterplan validate RUNS.csv` does the same for runs of yours;
+[measured-runs.md](measured-runs.md) has the columns.
+
+## How to read it
+**These are not errors on unseen runs.** Most constants of the step time come from a least-squares fit to about 970
+published runs, made before this program; the rows below are a selection of the same collection, so most sources were
+seen by the fit. Small errors here show that model and constants agree with each other; they promise little about
+software or hardware that nobody has published. The table *What the constants have seen* says it source by source.
+
+- An error is the predicted over the measured value, less 1; *bias* is its median with the sign: negative where runs
+  were slower, or took more memory, than predicted. *median*, *90th* and *worst* are of its size.
+- *inside* is the share of rows whose measured time lies in the interval that a prediction states.
+- Peak memory is compared with what the source measured: allocated, reserved or device memory (`memory_definition`);
+  where a source does not say, with what the software usually reports. *OOM called* are runs that ended for want of
+  memory and of which the verdict was "does not fit" or "borderline"; *false alarms* are runs that ran, of which it was
+  "does not fit". A figure of memory is no part of the fit.
+- Layouts of one source with the same model, devices, batch, format and software form a series. A pair is *right* if
+  the prediction has it in the order in which it was measured; pairs that are closer than 3 % do not count, and equal
+  predictions are not right. *Regret* is what following the prediction would have cost.
+- What a row leaves blank is taken from the defaults of its software; such rows are apart in the last tables.
+
+The runs were chosen by rule, not by their errors: quality A or B, shape, split and batch complete, not superseded by a
+later measurement of the same configuration, not faulty. Of sources with many rows every n-th was taken, in an order by
+hardware, format and model; of vTrain all.
+
+![Predicted against measured step times](validation.svg)
+
+{tables}
+## What the constants have seen
+{table(("source", "used in the fit", "why"), labels)}
+
+Errors of step time by this label, in per cent:
+
+{table(("used in the fit", "rows", "median", "90th", "bias", "inside"), seen)}
+
+Fitted constants, by what their profiles say they were fitted on; in brackets how many there are in a profile:
+
+{table(("fitted on", "profiles"), constants)}
+
+`clusterplan profiles show NAME` lists each with its value and its source in full.
+
+## Weak spots
+{promises(whole.overall)}
+
+Groups of {FEWEST} rows or more whose times are off by more than {WEAK * 100:.0f} % on the median:
+
+{table(("group", "by", "rows", "median (bias)"), weak_groups(whole.by))}
+
+Known reasons:
+
+- Zero-bubble schedules are priced as 1F1B, so the series of Qi et al. have equal predictions and no order.
+- Multi-head latent attention (DeepSeek-V3, Kimi K2) and sliding windows (Gemma, gpt-oss, Llama 4) cannot be stated in
+  a table of runs; such rows are priced as plain attention.
+- Recomputation, CUDA graphs and dispatchers of mixture-of-experts models come from recipes that most tables do not
+  print. Blank recomputation is taken as none, so that some rows of runs that ran are said not to fit.
+- nanotron across nodes: published times of neighbouring layouts differ by up to a hundred times. No model of ours
+  explains that, and the rows stay in the tables.
+- Software of one year is one profile; a release can be faster than the one before by a few per cent, and twice as fast
+  for mixtures of experts.
+"""
+
+
+def main() -> None:
+    """Write both files."""
+    catalog = Catalog()
+    rows = judged(catalog)
+    TEXT.write_text(text(rows, catalog), encoding="utf-8")
+    PLOT.write_text(scatter_svg(validation_document(rows)["rows"]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""docs/validation.md says what the program says today.
+
+After a change that is meant, ``python benchmarks/validation.py`` writes it anew, as does
+``CLUSTERPLAN_REWRITE_GOLDEN=1 pytest -k golden``; read the difference.
+"""
+
+import dataclasses
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from clusterplan.accuracy import Accuracy, Verdicts
+from clusterplan.catalog import Catalog, measured_files
+from clusterplan.measured import Measured, read_measured
+from clusterplan.ranking import Ranking
+from clusterplan.report import validation_document
+from clusterplan.report.plot import scatter_svg
+from clusterplan.validate import Errors, Judged, source_name
+
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "validation.py"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("validation_script", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["validation_script"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_golden_document_of_the_validation(script):
+    catalog = Catalog()
+    rows = script.judged(catalog)
+    if os.environ.get("CLUSTERPLAN_REWRITE_GOLDEN"):
+        script.main()
+    assert script.TEXT.read_text(encoding="utf-8") == script.text(rows, catalog)
+    assert script.PLOT.read_text(encoding="utf-8") == scatter_svg(validation_document(rows)["rows"])
+
+
+def test_every_source_says_whether_the_fit_has_seen_it(script):
+    sources = {source_name(row.source) for file in measured_files() for row in read_measured(file)}
+    assert sources <= set(script.USED_IN_FIT)
+    assert {label for label, _ in script.USED_IN_FIT.values()} == {"yes", "partly", "not known"}
+
+
+def test_fitted_constants_are_listed_with_what_they_were_fitted_on(script):
+    found = script.fitted(Catalog())
+    profiles = {name: keys for by in found.values() for name, keys in by.items()}
+    assert "dp_hidden_fraction" in profiles["fsdp1"]
+    assert all(keys for by in found.values() for keys in by.values())
+
+
+def test_every_column_and_every_field_of_measured_runs_is_explained():
+    text = (SCRIPT.parents[1] / "docs" / "measured-runs.md").read_text(encoding="utf-8")
+    columns, _, results = text.partition("## What comes out")
+
+    def unexplained(part, *records):
+        names = {field.name for record in records for field in dataclasses.fields(record)}
+        return names - set(re.findall(r"`(\w+)`", part))
+
+    assert unexplained(columns, Measured) == {"line"}
+    assert unexplained(results, Judged, Errors, Verdicts, Ranking, Accuracy) == set()
