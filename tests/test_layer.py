@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan import shapes
 from clusterplan.formulas import compute
-from clusterplan.layer import PARTS, LayerTable, group, price_layers
+from clusterplan.layer import LayerTable, group, parts, price_layers
 from clusterplan.layout import RECOMPUTE
 from examples import TINY, TINY_MOE, cuts, machine, model, question
 
 NO_HOST = {"stack": {"host_s_per_layer": 0.0}}
-DENSE, MOE, MTP, EMBEDDING, HEAD, COPY = range(len(PARTS))
+DENSE, MOE, MTP, EMBEDDING, HEAD, COPY = range(len(parts(TINY)))
 
 
 def priced(shape, some=None, on=None, **rest):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan import shapes
 from clusterplan.layout import RECOMPUTE
-from clusterplan.shapes import Core, Message, Product, Software, Vector
+from clusterplan.operators import Core, Message, Product, Software, Vector
 from clusterplan.workload import Attention, Experts, Model
 from examples import CATALOG, TINY, TINY_MOE, cuts, machine, model
 

@@ -584,6 +584,7 @@ def _positions(keys: _Keys, family: _Family) -> int:
 def _refuse_huge(keys: _Keys, model: Model) -> None:
     """Refuse shapes whose parameters, roughly, are beyond any model."""
     attention, moe = model.attention, model.moe
+    assert attention is not None
     feed_forward = model.ffn + (moe.experts * moe.ffn + moe.shared_ffn if moe else 0)
     width = 4 * attention.heads * max(attention.qk_dim, attention.value_dim) + 3 * feed_forward
     roughly = model.hidden * (model.layers * width + 2 * model.vocab)

@@ -15,11 +15,17 @@ from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.formulas import compute, network
 from clusterplan.hardware import Machine
 from clusterplan.layout import RECOMPUTE, Cuts
-from clusterplan.shapes import Core, Message, Product, Shape, Software, Vector
+from clusterplan.operators import ELEMENT_BYTES, Core, Message, Product, Scan, Shape, Software, Vector, Work
 from clusterplan.workload import Job, Model
 
-PARTS = (*shapes.KINDS, "embedding", "head", "tied copy")
-"""Columns of the table: what a stage may hold. A tied head on a stage of its own needs a copy of the embedding."""
+ENDS = ("embedding", "head", "tied copy")
+"""What stages hold besides layers. A tied head on a stage of its own needs a copy of the embedding."""
+
+
+def parts(model: Model) -> tuple[str, ...]:
+    """Columns of the table: what a stage may hold."""
+    return (*shapes.kinds(model), *ENDS)
+
 
 CAST_BYTES = 4.0
 """Traffic to turn one 16-bit element into 8 bits, stored twice for the two orders of access. [byte]"""
@@ -147,7 +153,7 @@ def _one_product_s(
     n: FloatArray,
     k: FloatArray,
     count: FloatArray,
-    result_bytes: float = shapes.ELEMENT_BYTES,
+    result_bytes: float = ELEMENT_BYTES,
 ) -> FloatArray:
     device, precision = question.machine.accelerator, question.job.precision
     peak = device.peak_flop_per_s(precision)
@@ -226,12 +232,26 @@ def _core_s(question: Question, core: Core) -> tuple[FloatArray, FloatArray]:
     return forward, backward
 
 
-def _work_s(question: Question, operator: Product | Core | Vector) -> tuple[FloatArray, FloatArray]:
+def _scan_s(question: Question, scan: Scan) -> tuple[FloatArray, FloatArray]:
+    """Forward and backward time; the backward pass has twice the work."""
+    device, factor = question.machine.accelerator, question.machine.stack.vector_traffic
+    peak, product_share = _half_peak(question)
+    rate = device.in_training_efficiency
+    forward, backward = (
+        compute.scan_s(times * scan.flop, peak, product_share, rate) + _vector_s(question, traffic, factor)
+        for times, traffic in ((1, scan.forward_bytes), (2, scan.backward_bytes))
+    )
+    return forward, backward
+
+
+def _work_s(question: Question, operator: Work) -> tuple[FloatArray, FloatArray]:
     """Forward and backward time of one operator, shape ``(cut,)`` each. [s]"""
     if isinstance(operator, Product):
         return _product_s(question, operator)
     if isinstance(operator, Core):
         return _core_s(question, operator)
+    if isinstance(operator, Scan):
+        return _scan_s(question, operator)
     stack = question.machine.stack
     factor = stack.permutation_traffic if operator.is_permutation else stack.vector_traffic
     return (
@@ -271,14 +291,14 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
             continue
         ahead, back = _work_s(question, operator)
         forward, backward = forward + ahead, backward + back
-        if isinstance(operator, Core):
+        if isinstance(operator, Core | Scan):
             core = core + ahead + back
         again = shapes.is_recomputed(operator, cuts, stack) & is_layer
-        if isinstance(operator, Vector):
+        if isinstance(operator, Vector | Scan):
             vector = vector + np.where(again, 2 * ahead, ahead) + back
         if is_layer:
             recompute = recompute + np.where(again, ahead, 0.0)
-            flop = operator.full_flop if isinstance(operator, Product | Core) else zero
+            flop = operator.full_flop if isinstance(operator, Product | Core | Scan) else zero
             recompute_flop = recompute_flop + np.where(again, flop, 0.0)
     host = stack.host_s_per_layer if is_layer else 0.0
     work = compute.launched_s(forward, host) + compute.launched_s(backward, host)
@@ -312,14 +332,9 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
 def price_layers(question: Question, cuts: Cuts) -> LayerTable:
     """Prices of all parts of the model under all cuts."""
     model, software, seq_len = question.model, question.software, question.job.seq_len
-    absent = {
-        "dense": model.dense_layers == 0,
-        "moe": model.moe_layers == 0,
-        "mtp": model.mtp_layers == 0,
-    }
     prices: list[LayerTable | None] = []
-    for kind in shapes.KINDS:
-        if absent[kind]:
+    for kind, count in zip(shapes.kinds(model), shapes.kind_counts(model), strict=True):
+        if count == 0:
             prices.append(None)
             continue
         shape = shapes.layer_shape(model, kind, cuts, seq_len, software)
@@ -331,5 +346,5 @@ def price_layers(question: Question, cuts: Cuts) -> LayerTable:
         name: np.stack([*(zero if p is None else getattr(p, name) for p in prices), zero], axis=1)
         for name in LayerTable.__dataclass_fields__
     }
-    columns["dense_parameters"][:, PARTS.index("tied copy")] = shapes.tied_copy_parameters(model, cuts, software)
+    columns["dense_parameters"][:, parts(model).index("tied copy")] = shapes.tied_copy_parameters(model, cuts, software)
     return LayerTable(**columns)

@@ -25,7 +25,7 @@ from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.trace import KINDS, Figure, Origin
 from clusterplan.units import Dimension, parse, to_si, unit_of
-from clusterplan.workload import Attention, Experts, Format, Model
+from clusterplan.workload import Attention, Experts, Format, Layer, LinearAttention, Model, StateSpace, expand
 
 if TYPE_CHECKING:  # pydantic is imported when the first profile is validated
     from pydantic import TypeAdapter
@@ -168,8 +168,8 @@ MOST_LAYERS = 10_000
 COLDEST_C, HOTTEST_C = -90.0, 100.0
 """Assumed: air and water of a plant are within. [deg C]"""
 
-MAY_BE_ZERO = {"nics", "ffn"}
-"""Counts without a default that may be 0: a torus has no network interface, a mixture of experts no dense part."""
+MAY_BE_ZERO = {"nics", "rotary_dim"}
+"""Counts whose default is not 0 that may be it: a torus has no network interface, some heads do not turn."""
 MAY_EXCEED_ONE = {"expert_imbalance_fraction"}
 """Fractions over a reference, not of a whole."""
 SHARES = {"efficiency", "best_published_mfu", "wave_hardness", "adiabatic_effectiveness", "decay_per_doubling"}
@@ -203,8 +203,7 @@ def _range(record: type, name: str) -> tuple[float, float, bool]:
     """Least and most that a number of a record may be, and whether the least itself is excluded."""
     entry = _fields(record)[name]
     if entry.base is int:
-        may_be_zero = entry.zero or (name in MAY_BE_ZERO and record is not Experts)
-        return 0 if may_be_zero else 1, MOST_LAYERS if name == "layers" else MOST_COUNT, False
+        return 0 if entry.zero or name in MAY_BE_ZERO else 1, MOST_LAYERS if name == "layers" else MOST_COUNT, False
     if name in SHARES or name.endswith("_efficiency"):
         return 0, 1, name not in SHARES_MAY_BE_ZERO
     if "_fraction" in name:
@@ -236,17 +235,35 @@ def _inconsistent(record: object) -> Iterator[tuple[str, str]]:
     if isinstance(record, Attention):
         if record.kv_heads > record.heads or record.heads % record.kv_heads:
             yield "kv_heads", f"must divide heads = {record.heads}, not be {record.kv_heads}"
+        if record.is_chunked and not record.window:
+            yield "window", "must be given: it is the size of the chunks"
+        if (record.rotary_dim or 0) > record.head_dim:
+            yield "rotary_dim", f"must be at most head_dim = {record.head_dim}, not {record.rotary_dim}"
     elif isinstance(record, Experts):
-        if record.top_k > record.experts:
-            yield "top_k", f"must be at most experts = {record.experts}, not {record.top_k}"
+        if record.top_k > record.experts + record.zero_experts:
+            yield "top_k", f"must be at most experts = {record.experts + record.zero_experts}, not {record.top_k}"
+    elif isinstance(record, StateSpace):
+        if not record.heads and not record.dt_rank:
+            yield "dt_rank", "must be given (Mamba), or heads (Mamba-2)"
+        for whole, part in (("inner", "heads"), ("heads", "groups")):
+            if record.heads and getattr(record, whole) % getattr(record, part):
+                yield part, f"must divide {whole} = {getattr(record, whole)}, not be {getattr(record, part)}"
+    elif isinstance(record, LinearAttention):
+        if record.value_heads % record.key_heads:
+            yield "key_heads", f"must divide value_heads = {record.value_heads}, not be {record.key_heads}"
+    elif isinstance(record, Layer):
+        yield from _inconsistent_parts(record, (*MIXERS, "moe"))
+        if sum(getattr(record, name) is not None for name in MIXERS) > 1:
+            yield "", f"must have at most one of {_either(MIXERS)}"
+        if not record.ffn and all(getattr(record, name) is None for name in (*MIXERS, "moe")):
+            yield "", f"must have {_either((*MIXERS, 'ffn', 'moe'))}"
+        if record.moe and record.moe.dense_layers:
+            yield "moe.dense_layers", "must not be given: the pattern says which layers are dense"
     elif isinstance(record, Model):
-        for part in ("attention", "moe"):
-            for name, text in _inconsistent(getattr(record, part)):
-                yield f"{part}.{name}", text
-        if record.dense_layers > record.layers:
-            yield "moe.dense_layers", f"must be at most layers = {record.layers}, not {record.dense_layers}"
-        if record.dense_layers and not record.ffn:
-            yield "ffn", f"must be more than 0: {record.dense_layers} layers have a dense feed-forward part"
+        yield from _inconsistent_parts(record, ("attention", "moe"))
+        yield from _inconsistent_kinds(record) if record.kinds else _inconsistent_layers(record)
+        if record.shared_norm and not record.is_parallel:
+            yield "shared_norm", "must be false: only parts side by side (is_parallel) share a norm"
     elif isinstance(record, System):
         if record.node_devices > record.devices or record.devices % record.node_devices:
             yield "node_devices", f"must divide devices = {record.devices}, not be {record.node_devices}"
@@ -275,6 +292,56 @@ def _inconsistent(record: object) -> Iterator[tuple[str, str]]:
         yield "devices_low", f"must be at most devices_high = {record.devices_high}, not {record.devices_low}"
 
 
+MIXERS = ("attention", "state_space", "linear_attention")
+"""Parts of a layer of which it has at most one."""
+RESERVED = ("mtp", "embedding", "head")
+"""Names that no kind of layer may have: parts of a model that are not in its pattern."""
+
+
+def _inconsistent_parts(record: object, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for part in names:
+        for name, text in _inconsistent(getattr(record, part)):
+            yield f"{part}.{name}", text
+
+
+def _inconsistent_layers(model: Model) -> Iterator[tuple[str, str]]:
+    """What is wrong with a model whose layers are described once."""
+    if model.attention is None:
+        yield "attention", "is missing; give it, or kinds of layers and their pattern"
+    if model.pattern:
+        yield "pattern", "must not be given without kinds"
+    dense = model.moe.dense_layers if model.moe else model.layers
+    if dense > model.layers:
+        yield "moe.dense_layers", f"must be at most layers = {model.layers}, not {dense}"
+    if dense and not model.ffn:
+        yield "ffn", f"must be more than 0: {dense} layers have a dense feed-forward part"
+
+
+def _inconsistent_kinds(model: Model) -> Iterator[tuple[str, str]]:
+    """What is wrong with a model that names its kinds of layers."""
+    for kind, layer in model.kinds.items():
+        if expand(kind) != (kind,) or kind in RESERVED:
+            yield (
+                f"kinds.{kind}",
+                "is no name for a kind: small letters, digits, - and _, and none of " + ", ".join(RESERVED),
+            )
+        for name, text in _inconsistent(layer):
+            yield f"kinds.{kind}.{name}".rstrip("."), text
+    for name in ("attention", "ffn", "moe"):
+        if getattr(model, name):
+            yield name, "must not be given beside kinds, which describe all layers"
+    names = expand(model.pattern)
+    if not names:
+        yield "pattern", f"cannot be read: {shown(model.pattern)}; right is '3 dense, 2 (3 local, global)'"
+        return
+    if len(names) != model.layers:
+        yield "pattern", f"must have layers = {model.layers} layers, not {len(names)}"
+    if more := sorted(set(names) - set(model.kinds)):
+        yield "pattern", f"has {', '.join(more)}, which kinds lacks"
+    if unused := [kind for kind in model.kinds if kind not in names]:
+        yield "kinds", f"has {', '.join(unused)}, which pattern lacks"
+
+
 # --- Reading a file ---------------------------------------------------------------------------------------------
 
 
@@ -293,6 +360,11 @@ class _Place:
     def part(self, name: str) -> _Place:
         """Place of one part of a mapping."""
         return dataclasses.replace(self, key=f"{self.key}.{name}")
+
+
+def _label(place: _Place, *parts: str) -> str:
+    """Heading of a table that stands at a place, or of one of its parts."""
+    return f"[{'.'.join((*place.table.strip('[]').split(), place.key, *parts))}]"
 
 
 Location = tuple[str | int, ...]
@@ -423,17 +495,26 @@ class _Reading:
         if not name:
             return
         entry, here = _fields(record)[name], (*at, name)
-        if entry.form == "mapping" and isinstance(value, dict) and here not in self.places:
+        if entry.form == "mapping" and entry.nested and isinstance(value, dict):  # kinds of layers of a model
+            parts = values.setdefault(name, {})
+            for part, inner in value.items():
+                self.part(entry.base, parts, (*here, part), inner, _label(place, part))
+        elif entry.form == "mapping" and isinstance(value, dict) and here not in self.places:
             parts = values.setdefault(name, {})
             for part, inner in value.items():
                 self.put(record, entry, parts, (*here, part), place.key, inner, place.part(part))
         elif entry.nested and entry.form == "one" and isinstance(value, dict):  # a part of a model
-            self.tables[here] = f"[{place.key}]"
-            values[name] = {}
-            for key, inner in value.items():
-                self.entry(entry.base, values[name], here, inner, _Place(f"[{place.key}]", key))
+            self.part(entry.base, values, here, value, _label(place))
         else:
             self.put(record, entry, values, here, place.key, value, place)
+
+    def part(self, record: type, values: dict[str, Any], here: Location, content: Any, label: str) -> None:
+        """Take a table that is a part of a model."""
+        name = str(here[-1])
+        self.tables[here] = label
+        values[name] = {} if isinstance(content, dict) else content
+        for key, value in content.items() if isinstance(content, dict) else ():
+            self.entry(record, values[name], here, value, _Place(label, key))
 
     def put(
         self, record: type, entry: _Field, values: dict[str, Any], here: Location, key: str, value: Any, place: _Place
@@ -502,6 +583,10 @@ class _Reading:
                     self.marked(part, (*here, number), f"{prefix}{name}.{part.name}.")
                     for number, part in enumerate(value)
                 )
+            elif entry.nested and entry.form == "mapping":
+                changed[name] = {
+                    part: self.marked(inner, (*here, part), f"{prefix}{name}.{part}.") for part, inner in value.items()
+                }
             elif entry.nested:
                 changed[name] = self.marked(value, here, f"{prefix}{name}.")
             elif entry.base is float and entry.form == "mapping":
@@ -702,9 +787,12 @@ def _changed(record: Any, key: str, prefix: str, text: str, profile: str, where:
         inner = _changed(value, rest, f"{prefix}{head}.", text, profile, where)
         return dataclasses.replace(record, **{head: inner})
     part, _, rest = rest.partition(".")
-    names = [one.name for one in value]
+    names = list(value) if entry.form == "mapping" else [one.name for one in value]
     if part not in names:
         raise unknown(f"no part of {prefix}{head} is named {shown(part)}", part, names, where=where)
+    if entry.form == "mapping":
+        inner = _changed(value[part], rest, f"{prefix}{head}.{part}.", text, profile, where)
+        return dataclasses.replace(record, **{head: {**value, part: inner}})
     at = names.index(part)
     inner = _changed(value[at], rest, f"{prefix}{head}.{part}.", text, profile, where)
     return dataclasses.replace(record, **{head: (*value[:at], inner, *value[at + 1 :])})

@@ -1,390 +1,60 @@
 """One layer, and the ends of the model, under one cut: operators, bytes, FLOP and messages.
 
-This is the only module that knows what a transformer is. Parameters, FLOP, matrix products, memory traffic, saved
-activations and messages all come from one list of operators; ``compute``, ``memory`` and ``network`` price that list.
-A new kind of layer is a new list. All arrays have shape ``(cut,)``; amounts are those of one device, one micro-batch.
+Parameters, FLOP, matrix products, memory traffic, saved activations and messages all come from one list of operators;
+``compute``, ``memory`` and ``network`` price that list. A new kind of layer is a new list. All arrays have shape
+``(cut,)``; amounts are those of one device, one micro-batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import gcd
 
 import numpy as np
 
 from clusterplan.arrays import BoolArray, FloatArray, IntArray, total
 from clusterplan.hardware import Stack
 from clusterplan.layout import RECOMPUTE, Cuts, Limits
-from clusterplan.workload import Job, Model
-
-ELEMENT_BYTES = 2.0
-"""An activation in 16 bits; 8-bit products keep their saved inputs in 16 bits too (assumed: the common default)."""
-
-Pool = Literal["dense", "expert"]
-Group = Literal["tp", "cp", "ep", "etp"]
-Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
+from clusterplan.mixers import mixer
+from clusterplan.operators import (
+    ELEMENT_BYTES,
+    Core,
+    Message,
+    Operator,
+    Shape,
+    Share,
+    Software,
+    Work,
+    device_share,
+    product,
+    residual,
+    stream_norm,
+    tensor_parallel_messages,
+    vector,
+)
+from clusterplan.workload import Experts, Job, Layer, Model
 
 KINDS = ("dense", "moe", "mtp")
-"""Kinds of layer: dense feed-forward, experts, multi-token prediction (which the last stage carries besides)."""
+"""Kinds of layer where a model names none: dense feed-forward, experts, multi-token prediction."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Product:
-    """``count`` matrix products of (m × k) by (k × n)."""
-
-    name: str
-    module: str
-    """What has to be recomputed if the result is not kept."""
-    m: FloatArray
-    n: FloatArray
-    k: FloatArray
-    count: FloatArray
-    pool: Pool = "dense"
-    weight_elements: FloatArray
-    """Parameters on this device, biases included."""
-    saved_bytes: FloatArray
-    """Kept of the result for the backward pass. [byte]"""
-
-    @property
-    def flop(self) -> FloatArray:
-        """Forward; each of the two backward products has as many. [FLOP]"""
-        return 2 * self.m * self.n * self.k * self.count
-
-    @property
-    def full_flop(self) -> FloatArray:
-        """The same: products have no masked half. [FLOP]"""
-        return self.flop
+def kinds(model: Model) -> tuple[str, ...]:
+    """Kinds of layer of a model; the last one is multi-token prediction, which the last stage carries besides."""
+    return (*model.kinds, "mtp") if model.kinds else KINDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
-    """Scores, softmax and weighted sum of attention, causal."""
-
-    name: str
-    module: str
-    heads: FloatArray
-    """Query heads on this device times sequences."""
-    queries: FloatArray
-    """Query tokens on this device, of one sequence."""
-    keys: FloatArray
-    """Key tokens of the whole sequence."""
-    qk_dim: int
-    value_dim: int
-    saved_bytes: FloatArray
-    """Kept whatever the kernel: softmax statistics. [byte]"""
-
-    @property
-    def flop(self) -> FloatArray:
-        """Forward, both products, causal half only. [FLOP]"""
-        return self.heads * self.queries * self.keys * (self.qk_dim + self.value_dim)
-
-    @property
-    def full_flop(self) -> FloatArray:
-        """The same with the masked half, as most published utilisations count it. [FLOP]"""
-        return 2 * self.flop
-
-    @property
-    def scores(self) -> FloatArray:
-        """Entries of the score matrices, the masked half included: eager kernels write them all."""
-        return self.heads * self.queries * self.keys
+# --- Layers -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vector:
-    """Element-wise work, bound by memory: norms, activations, residuals, routing."""
-
-    name: str
-    module: str
-    forward_bytes: FloatArray
-    """Nominal memory traffic, each operand moved once. [byte]"""
-    backward_bytes: FloatArray
-    weight_elements: FloatArray
-    saved_bytes: FloatArray
-    is_permutation: bool = False
-    """Routing of tokens to experts and back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A collective that the layer needs."""
-
-    name: str
-    group: Group
-    collective: Collective
-    bytes: FloatArray
-    """Size on each device: of the whole gathered tensor, or of what a device sends in an all-to-all. [byte]"""
-    forward: float
-    """Times in the forward pass; repeated when the forward pass is recomputed."""
-    backward: float
-    """Times in the backward pass."""
-
-
-Operator = Product | Core | Vector | Message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Software:
-    """What the operator list depends on besides model and cut."""
-
-    sequence_parallel: bool = False
-    vocab_multiple: int = 1
-    logit_traffic_bytes: float = 0.0
-    """Memory traffic of one logit at the loss, both passes. [byte]"""
-
-    @classmethod
-    def of(cls, stack: Stack) -> Software:
-        """The part of a software stack that shapes see."""
-        return cls(
-            sequence_parallel=stack.sequence_parallel,
-            vocab_multiple=stack.vocab_multiple,
-            logit_traffic_bytes=stack.logit_traffic_bytes,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """The operators of one layer, or of one end of the model."""
-
-    operators: tuple[Operator, ...]
-    input_bytes: FloatArray
-    """What a checkpoint of the layer keeps under full recompute: its input. [byte]"""
-
-    @property
-    def products(self) -> Iterator[Product]:
-        """Matrix products with weights."""
-        return (o for o in self.operators if isinstance(o, Product))
-
-    @property
-    def cores(self) -> Iterator[Core]:
-        """Attention without its projections."""
-        return (o for o in self.operators if isinstance(o, Core))
-
-    @property
-    def vectors(self) -> Iterator[Vector]:
-        """Element-wise work."""
-        return (o for o in self.operators if isinstance(o, Vector))
-
-    @property
-    def messages(self) -> Iterator[Message]:
-        """Collectives."""
-        return (o for o in self.operators if isinstance(o, Message))
-
-    def weight_elements(self, pool: Pool) -> FloatArray:
-        """Parameters on one device, shape ``(cut,)``."""
-        owners = [p.weight_elements for p in self.products if p.pool == pool]
-        if pool == "dense":
-            owners += [v.weight_elements for v in self.vectors]
-        return np.sum(owners, axis=0) if owners else np.zeros_like(self.input_bytes)
-
-    @property
-    def matrix_flop(self) -> FloatArray:
-        """Products with weights, forward. [FLOP]"""
-        return total([np.zeros_like(self.input_bytes), *(p.flop for p in self.products)])
-
-    @property
-    def attention_flop(self) -> FloatArray:
-        """Attention without its projections, forward, causal half only. [FLOP]"""
-        return total([np.zeros_like(self.input_bytes), *(c.flop for c in self.cores)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cut:
-    """Sizes of one device's share, derived from the cuts once."""
-
-    tp: FloatArray
-    sp: FloatArray
-    """How many ways tokens are shared outside the products: tp with sequence parallelism, else 1."""
-    tokens: FloatArray
-    """Tokens of a micro-batch after context parallelism."""
-    batch: FloatArray
-    zero: FloatArray
-    is_sequence_parallel: bool
-
-    @property
-    def shared_tokens(self) -> FloatArray:
-        """Tokens outside the products."""
-        return self.tokens / self.sp
-
-
-def _device_share(cuts: Cuts, seq_len: int, sequence_parallel: bool) -> _Cut:
-    tp = cuts.tp.astype(float)
-    batch = cuts.micro_batch.astype(float)
-    return _Cut(
-        tp=tp,
-        sp=tp if sequence_parallel else np.ones_like(tp),
-        tokens=batch * seq_len / cuts.cp,
-        batch=batch,
-        zero=np.zeros_like(tp),
-        is_sequence_parallel=sequence_parallel,
-    )
-
-
-def _norm(name: str, elements: FloatArray, width: float, bias: bool, module: str = "layernorm") -> Vector:
-    weights = np.full_like(elements, width * (2 if bias else 1))
-    return Vector(
-        name=name,
-        module=module,
-        forward_bytes=2 * ELEMENT_BYTES * elements,
-        backward_bytes=3 * ELEMENT_BYTES * elements,
-        weight_elements=weights,
-        saved_bytes=ELEMENT_BYTES * elements,
-    )
-
-
-def _residual(name: str, elements: FloatArray) -> Vector:
-    return Vector(
-        name=name,
-        module="residual",
-        forward_bytes=3 * ELEMENT_BYTES * elements,
-        backward_bytes=2 * ELEMENT_BYTES * elements,
-        weight_elements=np.zeros_like(elements),
-        saved_bytes=ELEMENT_BYTES * elements,
-    )
-
-
-def _product(
-    name: str,
-    module: str,
-    m: FloatArray,
-    n: FloatArray | float,
-    k: FloatArray | float,
-    *,
-    bias: FloatArray | float = 0.0,
-    saved: bool = True,
-    count: FloatArray | float = 1.0,
-    pool: Pool = "dense",
-) -> Product:
-    """A product with a weight of its own; ``bias`` counts the elements of its bias on this device."""
-    one = np.ones_like(m)
-    return Product(
-        name=name,
-        module=module,
-        m=m,
-        n=n * one,
-        k=k * one,
-        count=count * one,
-        pool=pool,
-        weight_elements=(n * k * count + bias) * one,
-        saved_bytes=(ELEMENT_BYTES if saved else 0.0) * m * n * count,
-    )
-
-
-def _tensor_parallel_messages(name: str, cut: _Cut, hidden: int) -> list[Message]:
-    """Messages around a pair of products: gathered before and scattered after, or reduced after.
-
-    With sequence parallelism the gathered input is not kept but gathered once more for the weight gradient
-    (Korthikanti et al., 2022, section 4.2.2).
-    """
-    size = ELEMENT_BYTES * cut.tokens * hidden
-    if cut.is_sequence_parallel:
-        return [
-            Message(name=f"{name} gather", group="tp", collective="all_gather", bytes=size, forward=1, backward=2),
-            Message(name=f"{name} scatter", group="tp", collective="reduce_scatter", bytes=size, forward=1, backward=1),
-        ]
-    return [Message(name=f"{name} reduce", group="tp", collective="all_reduce", bytes=size, forward=1, backward=1)]
-
-
-def _query_key_value(model: Model, cut: _Cut) -> list[Operator]:
-    """Projections to queries, keys and values, with their norms."""
-    a, h = model.attention, model.hidden
-    heads = a.heads / cut.tp
-    kv_heads = np.maximum(a.kv_heads / cut.tp, 1.0)
-    if not a.is_latent:
-        width = (heads + 2 * kv_heads) * a.head_dim
-        parts: list[Operator] = [
-            _product("query-key-value", "qkv", cut.tokens, width, h, bias=width if a.qkv_bias else 0.0)
-        ]
-        if a.qk_norm:
-            normed = cut.tokens * (heads + kv_heads) * a.head_dim
-            parts.append(_norm("query-key norm", normed, 2 * a.head_dim, bias=False))
-        return parts
-    parts = []
-    if a.q_lora_rank:
-        parts += [
-            _product("query down", "qkv", cut.shared_tokens, a.q_lora_rank, h),
-            _norm("query norm", cut.shared_tokens * a.q_lora_rank, a.q_lora_rank, bias=False),
-            _product("query up", "mla_up_proj", cut.tokens, heads * a.qk_dim, a.q_lora_rank),
-        ]
-    else:
-        parts.append(_product("query", "qkv", cut.tokens, heads * a.qk_dim, h))
-    return [
-        *parts,
-        _product("key-value down", "qkv", cut.shared_tokens, a.kv_lora_rank + a.rope_head_dim, h),
-        _norm("key-value norm", cut.shared_tokens * a.kv_lora_rank, a.kv_lora_rank, bias=False),
-        _product("key-value up", "mla_up_proj", cut.tokens, heads * (a.head_dim + a.value_dim), a.kv_lora_rank),
-    ]
-
-
-def _attention(model: Model, cut: _Cut, seq_len: int) -> list[Operator]:
-    a, h = model.attention, model.hidden
-    heads = a.heads / cut.tp
-    kv_heads = heads if a.is_latent else np.maximum(a.kv_heads / cut.tp, 1.0)
-    queries = cut.tokens / cut.batch
-    rotary = a.rope_head_dim or (0 if model.learned_positions else a.head_dim)
-    turned = cut.tokens * (heads + kv_heads) * rotary
-    attended = cut.tokens * heads * a.value_dim
-    keys_and_values = ELEMENT_BYTES * cut.batch * seq_len * kv_heads * (a.qk_dim + a.value_dim)
-    return [
-        _norm("attention norm", cut.shared_tokens * h, h, model.norm_bias),
-        *_tensor_parallel_messages("attention", cut, h),
-        *_query_key_value(model, cut),
-        Vector(
-            name="rotary positions",
-            module="qkv",
-            forward_bytes=2 * ELEMENT_BYTES * turned,
-            backward_bytes=2 * ELEMENT_BYTES * turned,
-            weight_elements=cut.zero,
-            saved_bytes=cut.zero,
-        ),
-        Message(
-            name="key-value exchange",
-            group="cp",
-            collective="all_gather",
-            bytes=keys_and_values,
-            forward=1,
-            backward=2,
-        ),
-        Core(
-            name="attention core",
-            module="core_attn",
-            heads=heads * cut.batch,
-            queries=queries,
-            keys=np.full_like(queries, seq_len),
-            qk_dim=a.qk_dim,
-            value_dim=a.value_dim,
-            saved_bytes=4 * cut.tokens * heads,
-        ),
-        # The core's result is the projection's input; it is kept even where the core is recomputed.
-        Vector(
-            name="attended values",
-            module="attn_out",
-            forward_bytes=cut.zero,
-            backward_bytes=cut.zero,
-            weight_elements=cut.zero,
-            saved_bytes=ELEMENT_BYTES * attended,
-        ),
-        _product(
-            "attention output",
-            "residual",
-            cut.tokens,
-            h,
-            heads * a.value_dim,
-            bias=float(h) if a.output_bias else 0.0,
-            saved=False,
-        ),
-        _residual("attention residual", cut.shared_tokens * h),
-    ]
-
-
-def _feed_forward(model: Model, cut: _Cut, width: float, name: str) -> list[Operator]:
+def _feed_forward(model: Model, cut: Share, width: float, name: str) -> list[Operator]:
     """Two or three products of a dense feed-forward part or of the shared experts."""
     h = model.hidden
     local = width / cut.tp
     factor = 2 if model.gated_mlp else 1
     activated = cut.tokens * local
     return [
-        _product(
+        product(
             f"{name} up",
             "mlp_fc1",
             cut.tokens,
@@ -392,15 +62,15 @@ def _feed_forward(model: Model, cut: _Cut, width: float, name: str) -> list[Oper
             h,
             bias=factor * local if model.mlp_bias else 0.0,
         ),
-        Vector(
-            name=f"{name} activation",
-            module="mlp_act",
-            forward_bytes=(factor + 1) * ELEMENT_BYTES * activated,
-            backward_bytes=(2 * factor + 1) * ELEMENT_BYTES * activated,
-            weight_elements=cut.zero,
-            saved_bytes=ELEMENT_BYTES * activated,
+        vector(
+            f"{name} activation",
+            "mlp_act",
+            activated,
+            forward=(factor + 1) * activated,
+            backward=(2 * factor + 1) * activated,
+            saved=activated,
         ),
-        _product(
+        product(
             f"{name} down",
             "residual",
             cut.tokens,
@@ -412,66 +82,59 @@ def _feed_forward(model: Model, cut: _Cut, width: float, name: str) -> list[Oper
     ]
 
 
-def _experts(model: Model, cut: _Cut, cuts: Cuts) -> list[Operator]:
+def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operator]:
     """Router, exchange of tokens, grouped products of the local experts."""
-    moe = model.moe
-    assert moe is not None, "only called for layers with experts"
     h = model.hidden
     ep, etp = cuts.ep.astype(float), cuts.etp.astype(float)
     local_experts = moe.experts / ep
-    routed = cut.shared_tokens * moe.top_k  # tokens that one device sends, and on the mean receives
+    routed = cut.shared_tokens * moe.visited  # tokens that one device sends, and on the mean receives
     received = routed * etp
     factor = 2 if model.gated_mlp else 1
     local = moe.ffn / etp
     exchange = ELEMENT_BYTES * routed * h
     gathered = ELEMENT_BYTES * received * h
+    choices = float(moe.experts + moe.zero_experts)
+    activated = received * local
     parts: list[Operator] = [
-        _product(
-            "router",
-            "router",
-            cut.shared_tokens,
-            float(moe.experts),
-            h,
-            bias=float(moe.experts) if moe.router_bias else 0.0,
-        ),
-        Vector(
-            name="routing of tokens",
-            module="moe_dispatch",
-            forward_bytes=4 * exchange,
-            backward_bytes=4 * exchange,
-            weight_elements=cut.zero,
-            saved_bytes=cut.zero,
+        product("router", "router", cut.shared_tokens, choices, h, bias=choices if moe.router_bias else 0.0),
+        vector(
+            "routing of tokens",
+            "moe_dispatch",
+            routed,
+            forward=4 * routed * h,
+            backward=4 * routed * h,
             is_permutation=True,
         ),
         Message(name="expert dispatch", group="ep", collective="all_to_all", bytes=exchange, forward=1, backward=1),
         Message(name="expert combine", group="ep", collective="all_to_all", bytes=exchange, forward=1, backward=1),
         Message(name="expert gather", group="etp", collective="all_gather", bytes=gathered, forward=1, backward=1),
         Message(name="expert scatter", group="etp", collective="reduce_scatter", bytes=gathered, forward=1, backward=1),
-        Vector(
-            name="expert input",
-            module="moe_input",
-            forward_bytes=cut.zero,
-            backward_bytes=cut.zero,
-            weight_elements=cut.zero,
-            saved_bytes=ELEMENT_BYTES * received * h,
+        vector("expert input", "moe_input", received, saved=received * h),
+        product(
+            "expert up",
+            "moe_fc1",
+            received / local_experts,
+            factor * local,
+            h,
+            bias=factor * local * local_experts if moe.expert_bias else 0.0,
+            count=local_experts,
+            pool="expert",
         ),
-        _product(
-            "expert up", "moe_fc1", received / local_experts, factor * local, h, count=local_experts, pool="expert"
+        vector(
+            "expert activation",
+            "moe_act",
+            activated,
+            forward=(factor + 1) * activated,
+            backward=(2 * factor + 1) * activated,
+            saved=activated,
         ),
-        Vector(
-            name="expert activation",
-            module="moe_act",
-            forward_bytes=(factor + 1) * ELEMENT_BYTES * received * local,
-            backward_bytes=(2 * factor + 1) * ELEMENT_BYTES * received * local,
-            weight_elements=cut.zero,
-            saved_bytes=ELEMENT_BYTES * received * local,
-        ),
-        _product(
+        product(
             "expert down",
             "residual",
             received / local_experts,
             h,
             local,
+            bias=h * local_experts if moe.expert_bias else 0.0,
             count=local_experts,
             pool="expert",
             saved=False,
@@ -480,35 +143,76 @@ def _experts(model: Model, cut: _Cut, cuts: Cuts) -> list[Operator]:
     if moe.shared_ffn:
         parts += _feed_forward(model, cut, moe.shared_ffn, "shared expert")
     if moe.shared_gate:
-        parts.append(_product("shared expert gate", "router", cut.shared_tokens, 1.0, h))
+        parts.append(product("shared expert gate", "router", cut.shared_tokens, 1.0, h))
     return parts
 
 
-def layer_shape(model: Model, kind: str, cuts: Cuts, seq_len: int, software: Software) -> Shape:
-    """Operators of one layer of a kind (one of :data:`KINDS`)."""
-    cut = _device_share(cuts, seq_len, software.sequence_parallel)
-    h = model.hidden
-    has_experts = kind == "moe" or (kind == "mtp" and model.is_moe)
-    mixed = _experts(model, cut, cuts) if has_experts else _feed_forward(model, cut, model.ffn, "feed-forward")
-    # Routed experts exchange the shared tokens themselves; dense products and shared experts need them gathered.
-    is_gathered = not has_experts or (model.moe is not None and model.moe.shared_ffn > 0)
-    tensor_parallel = _tensor_parallel_messages("feed-forward", cut, h) if is_gathered else []
-    operators: list[Operator] = [
-        *_attention(model, cut, seq_len),
-        _norm("feed-forward norm", cut.shared_tokens * h, h, model.norm_bias),
-        *tensor_parallel,
-        *mixed,
-        _residual("feed-forward residual", cut.shared_tokens * h),
+def _part(model: Model, cut: Share, name: str, inner: list[Operator], *, is_gathered: bool = True) -> list[Operator]:
+    """A mixer or a feed-forward part with its norms, its messages and the sum into the residual stream."""
+    place = model.norm_place
+    result_name = f"{name} norm" if place == "after" else f"{name} result norm"
+    return [
+        *([stream_norm(model, f"{name} norm", cut)] if place != "after" else []),
+        *(tensor_parallel_messages(name, cut, model.hidden) if is_gathered else []),
+        *inner,
+        *([stream_norm(model, result_name, cut)] if place != "before" else []),
+        residual(f"{name} residual", cut.shared_tokens * model.hidden),
     ]
+
+
+def _side_by_side(model: Model, cut: Share, mixing: list[Operator], mixed: list[Operator]) -> list[Operator]:
+    """Mixer and feed-forward part on the same input: one gathering and one sum for both."""
+    elements = cut.shared_tokens * model.hidden
+    return [
+        stream_norm(model, "attention norm", cut),
+        *([] if model.shared_norm else [stream_norm(model, "feed-forward norm", cut)]),
+        *tensor_parallel_messages("layer", cut, model.hidden),
+        *mixing,
+        residual("attention residual", elements, saved=False),
+        *mixed,
+        residual("feed-forward residual", elements),
+    ]
+
+
+def _layer(model: Model, layer: Layer, cut: Share, cuts: Cuts, seq_len: int) -> list[Operator]:
+    """Operators of one layer."""
+    name = "attention" if layer.attention else "mixer"
+    mixing = mixer(model, layer, cut, seq_len)
+    dense = _feed_forward(model, cut, layer.ffn, "feed-forward") if layer.ffn else []
+    experts = _experts(model, layer.moe, cut, cuts) if layer.moe else []
+    # Routed experts exchange the shared tokens themselves; dense products and shared experts need them gathered.
+    is_gathered = layer.moe is not None and layer.moe.shared_ffn > 0
+    if model.is_parallel and mixing and (dense or experts):
+        return layer.repeats * _side_by_side(model, cut, mixing, dense or experts)
+    parts: list[Operator] = []
+    for _ in range(layer.repeats):
+        parts += _part(model, cut, name, mixing) if mixing else []
+        parts += _part(model, cut, "feed-forward", dense) if dense else []
+    if dense and experts:
+        own_norm = [stream_norm(model, "expert norm", cut)] if layer.moe_norm else []
+        messages = tensor_parallel_messages("expert", cut, model.hidden) if is_gathered else []
+        together = residual("expert residual", cut.shared_tokens * model.hidden, saved=False)
+        return [*parts, *own_norm, *messages, *experts, together]
+    return parts + (_part(model, cut, "feed-forward", experts, is_gathered=is_gathered) if experts else [])
+
+
+def layer_shape(model: Model, kind: str, cuts: Cuts, seq_len: int, software: Software) -> Shape:
+    """Operators of one layer of a kind (one of :func:`kinds`)."""
+    cut = device_share(cuts, seq_len, software.sequence_parallel)
+    h = model.hidden
+    operators = _layer(model, model.layer(kind), cut, cuts, seq_len)
     if kind == "mtp":
         operators += [
-            _norm("prediction norm", cut.shared_tokens * h, h, model.norm_bias),
-            _norm("embedding norm", cut.shared_tokens * h, h, model.norm_bias),
-            _norm("prediction head norm", cut.shared_tokens * h, h, model.norm_bias),
-            _product("prediction projection", "residual", cut.tokens, h / cut.tp, 2 * h),
-            *_head(model, cut, software, own_weight=False),
+            stream_norm(model, "prediction norm", cut),
+            stream_norm(model, "embedding norm", cut),
+            stream_norm(model, "prediction head norm", cut),
+            product("prediction projection", "residual", cut.tokens, h / cut.tp, 2 * h),
+            *_head(model, cut, software, is_own=False),
         ]
     return Shape(operators=tuple(operators), input_bytes=ELEMENT_BYTES * cut.shared_tokens * h)
+
+
+# --- Ends ---------------------------------------------------------------------------------------------------------
 
 
 def padded_vocab(vocab: int, multiple: int, tp: IntArray | FloatArray) -> FloatArray:
@@ -523,21 +227,24 @@ def padded_vocab(vocab: int, multiple: int, tp: IntArray | FloatArray) -> FloatA
 
 def embedding_shape(model: Model, cuts: Cuts, seq_len: int, software: Software) -> Shape:
     """Operators before the first layer. The look-up is traffic, not a product."""
-    cut = _device_share(cuts, seq_len, software.sequence_parallel)
+    cut = device_share(cuts, seq_len, software.sequence_parallel)
     elements = cut.shared_tokens * model.hidden
     rows = padded_vocab(model.vocab, software.vocab_multiple, cuts.tp) / cut.tp + model.learned_positions
-    looked_up = Vector(
-        name="embedding",
-        module="residual",
-        forward_bytes=2 * ELEMENT_BYTES * elements,
-        backward_bytes=3 * ELEMENT_BYTES * elements,
-        weight_elements=rows * model.hidden,
-        saved_bytes=ELEMENT_BYTES * elements,
+    looked_up = vector(
+        "embedding",
+        "residual",
+        elements,
+        forward=2 * elements,
+        backward=3 * elements,
+        weights=rows * model.hidden,
+        saved=elements,
     )
-    return Shape(operators=(looked_up, *_vocabulary_messages("embedding", cut, model.hidden)), input_bytes=cut.zero)
+    normed = [stream_norm(model, "embedding norm", cut)] if model.embedding_norm else []
+    messages = _vocabulary_messages("embedding", cut, model.hidden)
+    return Shape(operators=(looked_up, *messages, *normed), input_bytes=cut.zero)
 
 
-def _vocabulary_messages(name: str, cut: _Cut, hidden: int) -> list[Message]:
+def _vocabulary_messages(name: str, cut: Share, hidden: int) -> list[Message]:
     size = ELEMENT_BYTES * cut.tokens * hidden
     if cut.is_sequence_parallel:
         return [
@@ -546,43 +253,24 @@ def _vocabulary_messages(name: str, cut: _Cut, hidden: int) -> list[Message]:
     return [Message(name=f"{name} reduce", group="tp", collective="all_reduce", bytes=size, forward=1, backward=0)]
 
 
-def _head(model: Model, cut: _Cut, software: Software, *, own_weight: bool) -> list[Operator]:
-    """Logits and loss. A tied head has no weight of its own but the same product."""
+def _head(model: Model, cut: Share, software: Software, *, is_own: bool) -> list[Operator]:
+    """Logits and loss. A head that is not the module's own, or tied, has no weight but the same product."""
     width = padded_vocab(model.vocab, software.vocab_multiple, cut.tp) / cut.tp
+    owned = width * (model.hidden * (not model.tied_embeddings) + model.head_bias) * is_own
     logits = cut.tokens * width
-    product = _product("output head", "head", cut.tokens, width, model.hidden, saved=False)
-    if not own_weight:
-        product = Product(
-            name=product.name,
-            module=product.module,
-            m=product.m,
-            n=product.n,
-            k=product.k,
-            count=product.count,
-            weight_elements=cut.zero,
-            saved_bytes=cut.zero,
-        )
-    return [
-        product,
-        Vector(
-            name="loss",
-            module="head",
-            forward_bytes=software.logit_traffic_bytes * logits,  # both passes: losses run them back to back
-            backward_bytes=cut.zero,
-            weight_elements=cut.zero,
-            saved_bytes=cut.zero,
-        ),
-    ]
+    head = product("output head", "head", cut.tokens, width, model.hidden, saved=False)
+    # Both passes: losses run them back to back.
+    loss = replace(vector("loss", "head", logits), forward_bytes=software.logit_traffic_bytes * logits)
+    return [replace(head, weight_elements=owned), loss]
 
 
 def head_shape(model: Model, cuts: Cuts, seq_len: int, software: Software) -> Shape:
     """Operators after the last layer: final norm, output head, loss."""
-    cut = _device_share(cuts, seq_len, software.sequence_parallel)
-    elements = cut.shared_tokens * model.hidden
+    cut = device_share(cuts, seq_len, software.sequence_parallel)
     operators: list[Operator] = [
-        _norm("final norm", elements, model.hidden, model.norm_bias),
+        *([stream_norm(model, "final norm", cut)] if model.final_norm else []),
         *_vocabulary_messages("head", cut, model.hidden),
-        *_head(model, cut, software, own_weight=not model.tied_embeddings),
+        *_head(model, cut, software, is_own=True),
     ]
     return Shape(operators=tuple(operators), input_bytes=cut.zero)
 
@@ -595,17 +283,17 @@ def tied_copy_parameters(model: Model, cuts: Cuts, software: Software) -> FloatA
 
 def logits(model: Model, cuts: Cuts, seq_len: int, software: Software) -> FloatArray:
     """Logits of one micro-batch on a device of the last stage, shape ``(cut,)``."""
-    cut = _device_share(cuts, seq_len, software.sequence_parallel)
+    cut = device_share(cuts, seq_len, software.sequence_parallel)
     return cut.tokens * padded_vocab(model.vocab, software.vocab_multiple, cuts.tp) / cut.tp
 
 
 def boundary_bytes(model: Model, cuts: Cuts, seq_len: int, software: Software) -> FloatArray:
     """What a device sends to the next stage for one micro-batch, shape ``(cut,)``. [byte]"""
-    cut = _device_share(cuts, seq_len, software.sequence_parallel)
+    cut = device_share(cuts, seq_len, software.sequence_parallel)
     return ELEMENT_BYTES * cut.tokens / cut.tp * model.hidden
 
 
-def is_recomputed(operator: Product | Core | Vector, cuts: Cuts, stack: Stack) -> BoolArray:
+def is_recomputed(operator: Work, cuts: Cuts, stack: Stack) -> BoolArray:
     """Whether an operator's forward pass is run again before its backward pass, shape ``(cut,)``."""
     selective = operator.module in stack.selective_modules
     mode = np.asarray(cuts.recompute)
@@ -624,11 +312,11 @@ def working_bytes(shape: Shape, stack: Stack, eager: bool) -> FloatArray:
     return total(_held_bytes(o, stack, eager) for o in _workers(shape))
 
 
-def _workers(shape: Shape) -> Iterable[Product | Core | Vector]:
+def _workers(shape: Shape) -> Iterable[Work]:
     return (o for o in shape.operators if not isinstance(o, Message))
 
 
-def _held_bytes(operator: Product | Core | Vector, stack: Stack, eager: bool) -> FloatArray:
+def _held_bytes(operator: Work, stack: Stack, eager: bool) -> FloatArray:
     if isinstance(operator, Core) and eager:
         return operator.scores * stack.score_bytes
     return operator.saved_bytes
@@ -636,10 +324,17 @@ def _held_bytes(operator: Product | Core | Vector, stack: Stack, eager: bool) ->
 
 def layer_kinds(model: Model) -> FloatArray:
     """1 where a layer is of a kind, shape ``(layer, kind)``, without multi-token-prediction modules."""
-    kinds = np.zeros((model.layers, len(KINDS)))
-    kinds[: model.dense_layers, 0] = 1
-    kinds[model.dense_layers :, 1] = 1
-    return kinds
+    names = np.array(model.layer_names)
+    return (names[:, None] == np.array(kinds(model))).astype(float)
+
+
+def kind_counts(model: Model) -> FloatArray:
+    """Layers of each kind, multi-token-prediction modules included, shape ``(kind,)``."""
+    counts = model.layer_counts | {"mtp": model.mtp_layers}
+    return np.array([counts.get(kind, 0) for kind in kinds(model)], dtype=float)
+
+
+# --- The whole model ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -685,23 +380,17 @@ def _uncut() -> Cuts:
     return Cuts(tp=one, cp=one, ep=one, etp=one, micro_batch=one, recompute=0 * one)
 
 
-def _kind_counts(model: Model) -> dict[str, int]:
-    return {"dense": model.dense_layers, "moe": model.moe_layers}
-
-
 def parameters(model: Model) -> Parameters:
     """Parameters of the model, from the same operators that are timed."""
     cuts, plain = _uncut(), Software()
     ends = [embedding_shape(model, cuts, 1, plain), head_shape(model, cuts, 1, plain)]
     embedding, head = (int(e.weight_elements("dense")[0]) for e in ends)
     whole = active = embedding + head
-    for kind, count in _kind_counts(model).items():
-        if count:
-            shape = layer_shape(model, kind, cuts, 1, plain)
-            dense, expert = (int(shape.weight_elements(pool)[0]) for pool in ("dense", "expert"))
-            visited = expert * model.moe.top_k // model.moe.experts if model.moe else 0
-            whole += count * (dense + expert)
-            active += count * (dense + visited)
+    for kind, count in model.layer_counts.items():
+        shape, moe = layer_shape(model, kind, cuts, 1, plain), model.layer(kind).moe
+        dense, expert = (int(shape.weight_elements(pool)[0]) for pool in ("dense", "expert"))
+        whole += count * (dense + expert)
+        active += count * (dense + (round(expert * moe.visited / moe.experts) if moe else 0))
     mtp = 0
     if model.mtp_layers:
         shape = layer_shape(model, "mtp", cuts, 1, plain)
@@ -713,23 +402,43 @@ def flop_per_token(model: Model, seq_len: int) -> TokenFlop:
     """Work of one token in training, forward and backward, without recomputation."""
     cuts, plain = _uncut(), Software()
     head = 3 * float(head_shape(model, cuts, seq_len, plain).matrix_flop[0]) / seq_len
-    matrix, causal = head, 0.0
-    for kind, count in _kind_counts(model).items():
-        if count:
-            shape = layer_shape(model, kind, cuts, seq_len, plain)
-            matrix += 3 * count * float(shape.matrix_flop[0]) / seq_len
-            causal += 3 * count * float(shape.attention_flop[0]) / seq_len
-    return TokenFlop(matrix=matrix, attention=2 * causal, attention_causal=causal, head=head)
+    matrix, full, causal = head, 0.0, 0.0
+    for kind, count in model.layer_counts.items():
+        shape = layer_shape(model, kind, cuts, seq_len, plain)
+        matrix += 3 * count * float(shape.matrix_flop[0]) / seq_len
+        full += 3 * count * float(shape.full_attention_flop[0]) / seq_len
+        causal += 3 * count * float(shape.attention_flop[0]) / seq_len
+    return TokenFlop(matrix=matrix, attention=full, attention_causal=causal, head=head)
+
+
+def _common(counts: Iterable[int]) -> int:
+    """What divides all counts; 1 if there is none."""
+    return gcd(*counts) or 1
 
 
 def limits(model: Model, job: Job, stack: Stack) -> Limits:
-    """What a layout of this model with this software must respect."""
+    """What a layout of this model with this software must respect.
+
+    Layers of several kinds are cut alike, so heads and experts are those that all have in common.
+    """
+    heads, kv_heads, experts = [], [], []
+    for layer in model.every_layer:
+        if a := layer.attention:
+            heads.append(a.heads)
+            kv_heads.append(a.heads if a.is_latent else a.kv_heads)
+        if linear := layer.linear_attention:
+            heads.append(linear.value_heads)
+            kv_heads.append(linear.key_heads)
+        if space := layer.state_space:
+            heads.append(space.heads or space.inner)
+        if layer.moe:
+            experts.append(layer.moe.experts)
     return Limits(
-        heads=model.attention.heads,
-        kv_heads=model.attention.heads if model.attention.is_latent else model.attention.kv_heads,
+        heads=_common(heads),
+        kv_heads=_common(kv_heads or heads),
         layers=model.layers,
         seq_len=job.seq_len,
-        experts=model.moe.experts if model.moe else 0,
+        experts=_common(experts) if experts else 0,
         sequence_parallel=stack.sequence_parallel,
         uneven_pipeline=stack.uneven_pipeline,
         expert_tensor_parallel=stack.expert_tensor_parallel,

@@ -14,7 +14,7 @@ import numpy as np
 from clusterplan import shapes
 from clusterplan.arrays import FloatArray, IntArray, total
 from clusterplan.formulas import compute, memory, network, pipeline
-from clusterplan.layer import PARTS, Group, LayerTable, Question, group
+from clusterplan.layer import ENDS, Group, LayerTable, Question, group
 from clusterplan.layout import (
     SHARDING,
     Cuts,
@@ -174,20 +174,19 @@ def pipelines(question: Question, pairs: list[tuple[int, int]], *, every: bool =
     """What the stages of some pipelines hold; only those that can be extreme, unless every stage is asked for."""
     model = question.model
     where = stage_layers(shapes.layer_kinds(model), pairs, every=every)
-    count = np.zeros((*where.stage.shape, len(PARTS)))
-    count[..., : len(shapes.KINDS)] = where.count
-    count[..., PARTS.index("mtp")] = where.is_last * model.mtp_layers
-    count[..., PARTS.index("embedding")] = where.is_first
-    count[..., PARTS.index("head")] = where.is_last
+    # Modules of token prediction stand on the last stage; `parts` has the order of the columns.
+    modules = where.is_last * model.mtp_layers
+    ends = {"embedding": where.is_first, "head": where.is_last, "tied copy": where.is_last & ~where.is_first}
+    layers = np.concatenate([where.count[..., :-1], modules[..., None]], axis=-1)
+    count = np.concatenate([layers, *(ends[end][..., None] for end in ENDS)], axis=-1).astype(float)
     pp, vpp = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    count[..., PARTS.index("tied copy")] = where.is_last & ~where.is_first
     return Pipelines(pp=pp, vpp=vpp, stage=where.stage, count=count, is_last=where.is_last.astype(float))
 
 
 def model_counts(question: Question) -> FloatArray:
     """How often the whole model holds each part, shape ``(part,)``."""
-    model = question.model
-    return np.array([model.dense_layers, model.moe_layers, model.mtp_layers, 1, 1, 0], dtype=float)
+    ends = [float(end != "tied copy") for end in ENDS]
+    return np.concatenate([shapes.kind_counts(question.model), ends])
 
 
 def stage_table(question: Question, table: LayerTable, cut: IntArray, pipes: Pipelines, pipe: IntArray) -> StageTable:

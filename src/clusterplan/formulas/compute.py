@@ -18,6 +18,9 @@ padding experiments, which range from none to 46 %)."""
 ATTENTION_HALF_LENGTH = 476.0
 """Sequence at which fused attention reaches half of its long-sequence rate (fitted to kernel tables). [tokens]"""
 
+SCAN_EFFICIENCY = 0.25
+"""assumed: rate of recurrences in chunks over that of large products; no published series to fit it."""
+
 
 @formula
 def product_efficiency(
@@ -233,6 +236,46 @@ def eager_attention_s(
     multiply = multiply / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency)
     traffic = np.asarray(scores, dtype=float) * score_traffic_bytes
     return multiply + traffic / (np.asarray(memory_bytes_per_s) * memory_efficiency)
+
+
+@formula
+def scan_s(
+    flop: ArrayLike, peak_flop_per_s: ArrayLike, product_efficiency: ArrayLike, in_training_efficiency: ArrayLike
+) -> FloatArray:
+    """Time of the arithmetic of state spaces, linear attention and their convolutions; a rough figure.
+
+    Parameters
+    ----------
+    flop : array_like
+        Work token after token, shape ``(cut,)``. [FLOP]
+    peak_flop_per_s : array_like
+        Dense 16-bit peak. [FLOP/s]
+    product_efficiency, in_training_efficiency : array_like
+        Share of the peak that large products reach, and what a long run leaves of it.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(cut,)``. [s] Traffic comes on top: kernels load a chunk, then work on it.
+
+    Notes
+    -----
+    Kernels turn a chunk of tokens into small products [1]_, which do more work than is counted here, on shapes that
+    fill the units badly: :data:`SCAN_EFFICIENCY` of what large products reach.
+
+    References
+    ----------
+    .. [1] T. Dao, A. Gu, "Transformers are SSMs," 2024, sections 6 and 9.
+
+    Examples
+    --------
+    10^12 FLOP at a quarter of a half of 100 TFLOP/s:
+
+    >>> float(scan_s(1e12, 1e14, 0.5, 1.0))
+    0.08
+    """
+    rate = np.asarray(peak_flop_per_s) * product_efficiency * in_training_efficiency * SCAN_EFFICIENCY
+    return np.asarray(flop, dtype=float) / rate
 
 
 @formula
