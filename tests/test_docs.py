@@ -162,6 +162,17 @@ def test_links_lead_somewhere(document):
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
+def test_golden_accuracy_in_the_readme_is_that_of_the_validation():
+    table = re.search(
+        r"^\| +\| +\|\n\|[- |]+\|\n(?:\|.*\n)+", (ROOT / "docs" / "validation.md").read_text(), re.MULTILINE
+    )
+    assert table is not None
+    readme = ROOT / "README.md"
+    before, begin, rest = readme.read_text(encoding="utf-8").partition("<!-- made from docs/validation.md -->\n")
+    assert begin
+    keeps_golden(readme, f"{before}{begin}{table[0]}<!-- end -->{rest.partition('<!-- end -->')[2]}")
+
+
 # --- Nomenclature -----------------------------------------------------------------------------------------------------
 
 
