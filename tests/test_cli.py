@@ -235,7 +235,7 @@ def test_help_of_each_command(command):
     assert f"Usage: clusterplan {command}" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["size", "compare", "estimate", "explain", "models show"])
+@pytest.mark.parametrize("command", ["size", "compare", "estimate", "explain", "validate", "models show"])
 def test_examples_stand_before_the_options(command):
     text = run(*command.split(), "--help").stdout
     assert 0 < text.index(f"  clusterplan {command.split()[0]} ") < text.index("Options:")
@@ -243,7 +243,7 @@ def test_examples_stand_before_the_options(command):
 
 @pytest.mark.parametrize("name", cli.OPTIONS)
 def test_every_option_is_on_a_command(name):
-    used = {*cli.QUESTION, *cli.LAYOUT, "all_stages", *cli.OUTPUT}
+    used = {*cli.QUESTION, *cli.LAYOUT, "all_stages", *cli.OUTPUT, "rows", "plot"}
     assert name in used
 
 
