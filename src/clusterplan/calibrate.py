@@ -8,6 +8,7 @@ of the step time, so that a row ten times as long, or one that is wrong, does no
 from __future__ import annotations
 
 import dataclasses
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from clusterplan.hardware import Accelerator, Stack
 from clusterplan.layer import price_layers
 from clusterplan.layout import Cuts, Layouts
 from clusterplan.measured import Measured
+from clusterplan.trace import KINDS
+from clusterplan.units import to_si
 from clusterplan.validate import Errors, Judge, errors, layout_of, question_of
 
 NOISE = 0.03
@@ -350,3 +353,59 @@ def cross_validated(
         if progress:
             progress((fold + 1) / folds, f"held out {fold + 1} of {folds}")
     return HeldOut(before=errors(before), after=errors(after))
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
+
+DETERMINED = 0.7
+"""A constant whose uncertainty fell below this share of its prior's is called determined by the rows."""
+
+
+def profiles(catalog: Catalog, fitted: Fitted, suffix: str, source: str) -> dict[str, dict[str, Any]]:
+    """Profiles with the fitted constants, under names of their own, as TOML content by folder and name.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Where the profiles were found.
+    fitted : Fitted
+        The constants.
+    suffix : str
+        What is added to the names: a second profile of a name is an error.
+    source : str
+        Who says so, for the fitted figures.
+    """
+    changes: dict[tuple[type[Stack] | type[Accelerator], str], list[tuple[Constant, float]]] = {}
+    for constant, value in zip(fitted.constants, fitted.values, strict=True):
+        changes.setdefault((constant.record, constant.profile), []).append((constant, value))
+    written: dict[str, dict[str, Any]] = {}
+    for (record, name), moved in changes.items():
+        content = tomllib.loads(catalog.path(record, name).read_text(encoding="utf-8"))
+        kept = _without(content, {c.field for c, _ in moved})
+        figures: dict[str, Any] = {}
+        for constant, value in moved:
+            if constant.part:
+                figures.setdefault(constant.field, {})[constant.part] = round(value, 5)
+            else:
+                figures[constant.field] = round(value, 8)
+        tables = kept.get("fitted", [])
+        kept["fitted"] = [*(tables if isinstance(tables, list) else [tables]), {"source": source, **figures}]
+        kept["name"] = f"{name}{suffix}"
+        folder = "stacks" if record is Stack else "accelerators"
+        written[f"{folder}/{name}{suffix}.toml"] = kept
+    return written
+
+
+def _without(content: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """The content of a profile without some of its figures; tables that are left empty go too."""
+    kept: dict[str, Any] = {}
+    for key, value in content.items():
+        if key not in KINDS:
+            kept[key] = value
+            continue
+        tables = value if isinstance(value, list) else [value]
+        rest = [{k: v for k, v in t.items() if k == "source" or to_si(k, 1.0)[0] not in names} for t in tables]
+        rest = [t for t in rest if len(t) > 1]
+        if rest:
+            kept[key] = rest
+    return kept
