@@ -70,7 +70,7 @@ class Group:
         if collective == "all_to_all":
             return network.all_to_all_s(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
         function = network.all_reduce_s if collective == "all_reduce" else network.ring_s
-        return function(message_bytes, self.members, self.bytes_per_s, self.latency_s)
+        return function(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
 
 
 def group(question: Question, size: IntArray, stride: IntArray) -> Group:

@@ -132,6 +132,8 @@ class StageTable:
     expert_parameters: FloatArray
     largest_layer: FloatArray
     """Parameters of the largest layer."""
+    layers: FloatArray
+    """Layers of all kinds."""
     is_last: FloatArray
     """1 on the stage with the output head."""
 
@@ -212,6 +214,7 @@ def stage_table(question: Question, table: LayerTable, cut: IntArray, pipes: Pip
         dense_parameters=by_stage("dense_parameters"),
         expert_parameters=by_stage("expert_parameters"),
         largest_layer=np.max((held > 0) * layer_parameters[:, None, :], axis=2),
+        layers=np.sum(held[:, :, : len(shapes.KINDS)], axis=2),
         is_last=pipes.is_last[pipe],
     )
 
@@ -296,7 +299,8 @@ def _data_parallel(
 ) -> tuple[FloatArray, FloatArray]:
     """Exposed data-parallel traffic of a step, and its price in contention, shape ``(layout,)`` each. [s]
 
-    States that are only sharded are reduced and gathered once a step; gathered weights move for every micro-batch.
+    States that are only sharded are reduced and gathered once a step; gathered weights move for every micro-batch,
+    layer by layer.
     """
     stack = question.machine.stack
     cut, pair = layouts.cut, stages.pair
@@ -305,10 +309,11 @@ def _data_parallel(
     expert_group = group(question, split.expert_replicas, cuts.ep[cut] * cuts.etp[cut])
     dense, expert = (np.max(p, axis=1)[pair] for p in (stages.dense_parameters, stages.expert_parameters))
     gathers = split.is_gathered > 0
+    pieces = np.where(gathers, np.maximum(np.max(stages.layers, axis=1)[pair], 1), 1)
 
     def moved_s(size: float) -> FloatArray:
-        alone = _ring_s(dense_group, size * dense)
-        return alone + _ring_s(expert_group, size * expert) if question.model.is_moe else alone
+        alone = pieces * _ring_s(dense_group, size * dense / pieces)
+        return alone + pieces * _ring_s(expert_group, size * expert / pieces) if question.model.is_moe else alone
 
     reduce, gather = moved_s(stack.gradient_message_bytes), moved_s(stack.weight_bytes)
     times = np.where(gathers, micro_batches(layouts, cuts), 1)

@@ -148,6 +148,15 @@ def test_torus_exchange_is_bounded_by_its_links():
     assert_allclose(network.all_to_all_s(1e9, *cube, True), 3 * network.all_to_all_s(1e9, *cube, False))
 
 
+def test_rings_of_a_torus_are_short():
+    def hops(members):
+        block = (np.array([[float(members)]]), np.array([[100e9]]), np.array([1e-6]), True)
+        assert_allclose(network.all_reduce_s(0, *block), 2 * network.ring_s(0, *block))
+        return network.ring_s(0, *block) / 1e-6
+
+    assert_allclose([hops(n) for n in (1, 4, 16, 64, 4096)], np.array([[0], [3], [6], [9], [45]]))
+
+
 # stas00/ml-engineering, network: nccl-tests all-reduce on one node of 8 A100, bus bandwidth in GB/s. A straight line of
 # latency and wire time is too fast between 1 and 256 MiB, where the library changes its protocol and its chunks.
 @pytest.mark.parametrize(

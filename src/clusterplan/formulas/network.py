@@ -15,6 +15,20 @@ TORUS_BLOCK_SIDE = 4
 """Side of the cube from which torus slices are put together; a group fills one axis of it after another."""
 
 
+def _torus_axes(members: ArrayLike) -> FloatArray:
+    """Axes of the torus that a group fills, 1 to 3."""
+    axes = np.ceil(np.log(np.maximum(members, 2)) / np.log(TORUS_BLOCK_SIDE) - 1e-9)
+    return np.clip(axes, 1, 3)
+
+
+def _hops(here: FloatArray, inner: FloatArray, is_torus: bool) -> FloatArray:
+    """Steps of a ring over the blocks of one tier; a torus has a ring along each axis, one after another."""
+    if not is_torus:
+        return here / inner - 1
+    axes = _torus_axes(here)
+    return axes * (here ** (1 / axes) - 1)
+
+
 @formula
 def members_in_block(group_size: ArrayLike, stride: ArrayLike, span: ArrayLike) -> FloatArray:
     """How many members of a group share one block of ``span`` neighbouring devices, in the worst-placed group.
@@ -93,8 +107,7 @@ def scaleup_bytes_per_s(
     if topology == "mesh":
         share = (members - 1) / np.maximum(np.asarray(domain_devices, dtype=float) - 1, 1)
     elif topology == "torus":
-        axes = np.ceil(np.log(np.maximum(members, 2)) / np.log(TORUS_BLOCK_SIDE) - 1e-9)
-        share = np.clip(axes, 1, 3) / 3
+        share = _torus_axes(members) / 3
     else:
         share = np.ones_like(members)
     share = np.where(members > 1, share, 1.0)  # a group of one sends nothing
@@ -148,7 +161,13 @@ def scaleout_bytes_per_s(
 
 
 @formula
-def ring_s(message_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArray, latency_s: FloatArray) -> FloatArray:
+def ring_s(
+    message_bytes: ArrayLike,
+    members: FloatArray,
+    bytes_per_s: FloatArray,
+    latency_s: FloatArray,
+    is_torus: bool = False,
+) -> FloatArray:
     r"""Time of an all-gather or a reduce-scatter in rings; a group of one takes none.
 
     Parameters
@@ -161,6 +180,8 @@ def ring_s(message_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArra
         Bandwidth of one device on each tier, shape ``(tier, layout)``. [byte/s]
     latency_s : ndarray
         Latency of one step on each tier, shape ``(tier,)``. [s]
+    is_torus : bool
+        Whether the first tier is a torus, whose rings along each axis are short.
 
     Returns
     -------
@@ -189,17 +210,21 @@ def ring_s(message_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArra
     inner = np.ones_like(group)
     slowest = np.zeros_like(moved + group)
     hops = np.zeros_like(slowest)
-    for here, bandwidth, latency in zip(members, bytes_per_s, latency_s, strict=True):
+    for tier, (here, bandwidth, latency) in enumerate(zip(members, bytes_per_s, latency_s, strict=True)):
         crosses = here > inner
         slowest = np.maximum(slowest, np.where(crosses, moved / (inner * bandwidth), 0.0))
-        hops = hops + latency * (here / inner - 1)
+        hops = hops + latency * _hops(here, inner, is_torus and tier == 0)
         inner = here
     return slowest + hops
 
 
 @formula
 def all_reduce_s(
-    message_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArray, latency_s: FloatArray
+    message_bytes: ArrayLike,
+    members: FloatArray,
+    bytes_per_s: FloatArray,
+    latency_s: FloatArray,
+    is_torus: bool = False,
 ) -> FloatArray:
     r"""Time of an all-reduce: a reduce-scatter, then an all-gather; long chains of nodes are replaced by trees.
 
@@ -207,7 +232,7 @@ def all_reduce_s(
     ----------
     message_bytes : array_like
         Size of the reduced tensor, shape ``(layout,)``. [byte]
-    members, bytes_per_s, latency_s
+    members, bytes_per_s, latency_s, is_torus
         As for :func:`ring_s`.
 
     Returns
@@ -237,7 +262,7 @@ def all_reduce_s(
     tree = np.zeros_like(members[-1])
     inner = np.ones_like(members[-1])
     for tier, (here, latency) in enumerate(zip(members, latency_s, strict=True)):
-        steps = 2 * latency * (here / inner - 1)
+        steps = 2 * latency * _hops(here, inner, is_torus and tier == 0)
         chain = chain + steps
         tree = tree + (2 * latency * np.log2(here / inner) if tier else steps)
         inner = here
@@ -268,7 +293,7 @@ def all_to_all_s(
     Notes
     -----
     The part for members on a tier, :math:`(m_i - m_{i-1})/n`, crosses the device's own link of that tier; nothing is
-    shared as in a ring. Peers are served in turn, which costs a latency each inside a node and one in all beyond it.
+    shared as in a ring. Messages to all peers of a tier are under way at once: each tier costs its latency once.
 
     Examples
     --------
