@@ -316,6 +316,15 @@ def test_tensor_parallel_messages():
     assert sum(m.forward for m in sent) == sum(m.backward for m in sent) == 2
 
 
+# Megatron-LM, multi_latent_attention.py: down projections are repeated on each rank's own tokens, and what they make is
+# gathered for the up projections
+def test_latent_attention_gathers_what_is_compressed():
+    layer = shapes.layer_shape(model("deepseek-v3"), "moe", cuts(tp=8), 4096, SHARED)
+    sent = operators(layer, Message)
+    assert sent["attention gather"].bytes[0] == 2 * 4096 * (1536 + 512 + 64)
+    assert sent["attention scatter"].bytes[0] == 2 * 4096 * 7168
+
+
 def test_keys_and_values_travel_whole():
     layer = shapes.layer_shape(model("llama-3.1-405b"), "dense", cuts(tp=8, cp=16), 131072, SHARED)
     (exchange,) = (m for m in layer.messages if m.group == "cp")
