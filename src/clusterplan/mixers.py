@@ -73,6 +73,14 @@ def _latent(model: Model, a: Attention, cut: Share) -> list[Operator]:
     ]
 
 
+def gathered_width(model: Model, layer: Layer) -> int:
+    """Width of what tensor-parallel ranks gather before the mixer: for MLA the compressed queries, keys and values."""
+    a = layer.attention
+    if not a or not a.is_latent:
+        return model.hidden
+    return (a.q_lora_rank or model.hidden) + a.kv_lora_rank + a.rope_head_dim
+
+
 def _query_key_value(model: Model, a: Attention, cut: Share) -> list[Operator]:
     """Projections to queries, keys and values, with their norms."""
     if a.is_latent:

@@ -348,16 +348,18 @@ def product(
     )
 
 
-def tensor_parallel_messages(name: str, cut: Share, hidden: int) -> list[Message]:
+def tensor_parallel_messages(name: str, cut: Share, hidden: int, gathered: int | None = None) -> list[Message]:
     """Messages around a pair of products: gathered before and scattered after, or reduced after.
 
     With sequence parallelism the gathered input is not kept but gathered once more for the weight gradient
-    (Korthikanti et al., 2022, section 4.2.2).
+    (Korthikanti et al., 2022, section 4.2.2). Backward the gradient of the input is scattered and that of the result
+    gathered, each as large as forward. What is gathered may be narrower than the residual stream.
     """
     size = ELEMENT_BYTES * cut.tokens * hidden
     if cut.is_sequence_parallel:
+        narrow = ELEMENT_BYTES * cut.tokens * (gathered or hidden)
         return [
-            Message(name=f"{name} gather", group="tp", collective="all_gather", bytes=size, forward=1, backward=2),
+            Message(name=f"{name} gather", group="tp", collective="all_gather", bytes=narrow, forward=1, backward=2),
             Message(name=f"{name} scatter", group="tp", collective="reduce_scatter", bytes=size, forward=1, backward=1),
         ]
     return [Message(name=f"{name} reduce", group="tp", collective="all_reduce", bytes=size, forward=1, backward=1)]

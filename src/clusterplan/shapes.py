@@ -16,7 +16,7 @@ import numpy as np
 from clusterplan.arrays import BoolArray, FloatArray, IntArray, total
 from clusterplan.hardware import Stack
 from clusterplan.layout import RECOMPUTE, Cuts, Limits
-from clusterplan.mixers import mixer
+from clusterplan.mixers import gathered_width, mixer
 from clusterplan.operators import (
     ELEMENT_BYTES,
     Core,
@@ -147,13 +147,21 @@ def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operato
     return parts
 
 
-def _part(model: Model, cut: Share, name: str, inner: list[Operator], *, is_gathered: bool = True) -> list[Operator]:
+def _part(
+    model: Model,
+    cut: Share,
+    name: str,
+    inner: list[Operator],
+    *,
+    is_gathered: bool = True,
+    gathered: int | None = None,
+) -> list[Operator]:
     """A mixer or a feed-forward part with its norms, its messages and the sum into the residual stream."""
     place = model.norm_place
     result_name = f"{name} norm" if place == "after" else f"{name} result norm"
     return [
         *([stream_norm(model, f"{name} norm", cut)] if place != "after" else []),
-        *(tensor_parallel_messages(name, cut, model.hidden) if is_gathered else []),
+        *(tensor_parallel_messages(name, cut, model.hidden, gathered) if is_gathered else []),
         *inner,
         *([stream_norm(model, result_name, cut)] if place != "before" else []),
         residual(f"{name} residual", cut.shared_tokens * model.hidden),
@@ -186,7 +194,7 @@ def _layer(model: Model, layer: Layer, cut: Share, cuts: Cuts, seq_len: int) -> 
         return layer.repeats * _side_by_side(model, cut, mixing, dense or experts)
     parts: list[Operator] = []
     for _ in range(layer.repeats):
-        parts += _part(model, cut, name, mixing) if mixing else []
+        parts += _part(model, cut, name, mixing, gathered=gathered_width(model, layer)) if mixing else []
         parts += _part(model, cut, "feed-forward", dense) if dense else []
     if dense and experts:
         own_norm = [stream_norm(model, "expert norm", cut)] if layer.moe_norm else []

@@ -214,7 +214,7 @@ def stage_table(question: Question, table: LayerTable, cut: IntArray, pipes: Pip
         dense_parameters=by_stage("dense_parameters"),
         expert_parameters=by_stage("expert_parameters"),
         largest_layer=np.max((held > 0) * layer_parameters[:, None, :], axis=2),
-        layers=np.sum(held[:, :, : len(shapes.KINDS)], axis=2),
+        layers=np.sum(held[:, :, : -len(ENDS)], axis=2),
         is_last=pipes.is_last[pipe],
     )
 
