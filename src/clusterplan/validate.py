@@ -7,7 +7,7 @@ whose shape or batch is not known is skipped, with the reason.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -136,6 +136,7 @@ class Judge:
             raise SkipError("superseded by a later measurement, as its notes say")
         if base.ran is None:
             raise SkipError("no time, rate or memory is stated")
+        refuse_implausible(row)
         inferred: list[str] = []
         machine, assumed = self.machine(row, inferred)
         question = question_of(row, machine, inferred)
@@ -216,6 +217,42 @@ class Judge:
             ),
             assumed,
         )
+
+
+MOST: Mapping[str, int] = {
+    **dict.fromkeys(("layers", "pp", "vpp", "dense_layers", "top_k", "shared_experts"), 10_000),
+    **dict.fromkeys(("hidden", "heads", "kv_heads", "head_dim", "ffn", "moe_ffn", "experts", "micro_batch"), 10**6),
+    **dict.fromkeys(("scaleup_domain", "tp", "cp", "ep", "etp", "vocab", "seq_len"), 2**24),
+    **dict.fromkeys(("accelerators", "global_batch"), 10**9),
+}
+"""Assumed: no run has more of these; a slip of the pen is named before it fills the memory."""
+
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "scaleup_gb_s": (1e-3, 1e6),
+    "scaleout_gbit_s": (1e-3, 1e6),
+    "measured_step_s": (1e-6, 1e9),
+    "peak_mem_gib": (1e-6, 1e6),
+}
+"""Assumed: the same for what is measured. 0 is not stated."""
+
+
+def refuse_implausible(row: Measured) -> None:
+    """A SkipError that names what cannot be."""
+    for name, most in MOST.items():
+        value = getattr(row, name)
+        if value is not None and value > most:
+            raise SkipError(f"{name} is more than {most:,}")
+    for name, (least, largest) in RANGES.items():
+        value = getattr(row, name)
+        if value and not least <= value <= largest:
+            raise SkipError(f"{name} is not between {least:g} and {largest:g}")
+    if row.layers and (row.pp or 1) * (row.vpp or 1) > 2 * row.layers:
+        raise SkipError("pp × vpp is far more than layers")
+    if row.heads and row.hidden and not row.head_dim and row.hidden < row.heads:
+        raise SkipError("hidden is less than heads")
+    if row.top_k and row.experts and row.top_k > row.experts:
+        raise SkipError("top_k is more than experts")
 
 
 def _given(row: Measured, name: str) -> int:
@@ -363,7 +400,7 @@ def layout_name(row: Measured, cuts: Cuts, layouts: Layouts) -> str:
     sizes = {"tp": cuts.tp, "pp": layouts.pp, "vpp": layouts.vpp, "cp": cuts.cp, "ep": cuts.ep, "dp": layouts.dp}
     split = [f"{name}{int(size[0])}" for name, size in sizes.items() if size[0] > 1]
     methods = (
-        f"{RECOMPUTE[int(cuts.recompute[0])]} recompute",
+        f"{RECOMPUTE[int(cuts.recompute[0])]} recompute".replace("none", "no"),
         SHARDING[int(layouts.sharding[0])],
         stated_schedule(row) or SCHEDULES[int(layouts.schedule[0])],
     )
