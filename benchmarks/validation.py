@@ -162,7 +162,8 @@ software or hardware that nobody has published. The table *What the constants ha
 - Peak memory is compared with what the source measured: allocated, reserved or device memory (`memory_definition`);
   where a source does not say, with what the software usually reports. *OOM called* are runs that ended for want of
   memory and of which the verdict was "does not fit" or "borderline"; *false alarms* are runs that ran, of which it was
-  "does not fit". A figure of memory is no part of the fit.
+  "does not fit". Constants of memory come from documentation and from assumptions, not from the fit; those of PaddleNLP
+  from differences between the rows of FlagPerf that are here too.
 - Layouts of one source with the same model, devices, batch, format and software form a series. A pair is *right* if
   the prediction has it in the order in which it was measured; pairs that are closer than 3 % do not count, and equal
   predictions are not right. *Regret* is what following the prediction would have cost.
