@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -120,6 +121,13 @@ def shares(errors: Errors | None) -> tuple[str, ...]:
     return (f"{errors.rows}", *(f"{value * 100:.1f}" for value in values))
 
 
+def of_sources(rows: Sequence[Judged], family: str) -> str:
+    """Median over sources of their median errors of time."""
+    by = groups([row for row in rows if row.family == family], lambda row: source_name(row.source))
+    medians = [found.median for members in by.values() if (found := time_errors(members))]
+    return f"{statistics.median(medians) * 100:.1f} % over {len(medians)} sources"
+
+
 def promises(whole: Accuracy) -> str:
     """What is promised, beside what is reached."""
     inside = (whole.time.inside_interval or 0) * 100 if whole.time else 0
@@ -191,6 +199,8 @@ Fitted constants, by what their profiles say they were fitted on; in brackets ho
 
 ## Weak spots
 {promises(whole.overall)}
+The median of the sources' median errors of time is {of_sources(rows, "dense")} for dense models, and
+{of_sources(rows, "moe")} for mixtures of experts.
 
 Groups of {FEWEST} rows or more whose times are off by more than {WEAK * 100:.0f} % on the median:
 
