@@ -11,6 +11,7 @@ import dataclasses
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -355,6 +356,14 @@ def cross_validated(
     return HeldOut(before=errors(before), after=errors(after))
 
 
+def fit_errors(catalog: Catalog, fitted: Fitted) -> tuple[Errors | None, Errors | None]:
+    """Errors of the fitted rows with the constants as they were, and as they are."""
+    groups = batches(catalog, fitted.rows)
+    none = np.zeros(len(fitted.constants))
+    logs = [log_errors(catalog, fitted.constants, moved, fitted.rows, groups) for moved in (none, fitted.moved)]
+    return errors(np.expm1(logs[0])), errors(np.expm1(logs[1]))
+
+
 # Writing --------------------------------------------------------------------------------------------------------------
 
 DETERMINED = 0.7
@@ -409,3 +418,18 @@ def _without(content: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
         if rest:
             kept[key] = rest
     return kept
+
+
+def write(contents: Mapping[str, Mapping[str, Any]], directory: Path, *, force: bool) -> list[str]:
+    """Write profiles into a directory; returns their files."""
+    import tomli_w
+
+    from clusterplan.files import write_atomically
+
+    files = []
+    for name, content in sorted(contents.items()):
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, tomli_w.dumps(content), force=force)
+        files.append(str(path))
+    return files

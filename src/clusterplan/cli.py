@@ -122,6 +122,8 @@ OPTIONS: dict[str, Any] = {
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
     "rows": _option(bool, "--rows", help="List every row."),
     "plot": _option(Path | None, "--plot", metavar="FILE.svg", help="Draw predicted against measured times."),
+    "into": _option(Path | None, "--into", metavar="DIR", help="Write profiles with the fitted constants there."),
+    "suffix": _text("--suffix", "TEXT", "What is added to the names of written profiles. [default: -calibrated]"),
     "format": _text(
         "--format", "FORM", "table, json, jsonl, csv or md. [default: by the output file's name, or table]"
     ),
@@ -335,6 +337,42 @@ def validate(
 
             write_atomically(plot, scatter_svg(document["rows"]), force=given["force"])
         write(document)
+    return 0
+
+
+@app.command(
+    "calibrate",
+    help=_help(
+        "Fit constants of devices and software to measured runs.",
+        "clusterplan calibrate RUNS.csv",
+        "clusterplan calibrate RUNS.csv --into my-profiles --suffix -ours",
+    ),
+    epilog="A constant moves as far as the runs say, and stays where it is where they say nothing. Sources are held "
+    "out in turn to show what the fit is worth on runs that it has not seen.",
+)
+@takes("into", "suffix", "profiles", *OUTPUT)
+def calibrate(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUNS.csv...", help="Tables of measured runs.")], **given: Any
+) -> int:
+    """Fit constants of devices and software to measured runs."""
+    with _output(given) as write:
+        from clusterplan import calibrate as fits
+        from clusterplan import measured, report
+
+        catalog = _catalog(given)
+        rows = fits.usable(catalog, [row for file in runs for row in measured.read_measured(file)])
+        if not rows:
+            raise ClusterplanError("no row has a measured time and all that a prediction needs", where=str(runs[0]))
+        suffix = given["suffix"] or "-calibrated"
+        with _progress() as progress:
+            fitted = fits.fit(catalog, rows, progress)
+            held_out = fits.cross_validated(catalog, rows, progress=progress)
+        before, after = fits.fit_errors(catalog, fitted)
+        written = []
+        if given["into"] is not None:
+            source = f"clusterplan calibrate {' '.join(file.name for file in runs)}, {len(rows)} rows"
+            written = fits.write(fits.profiles(catalog, fitted, suffix, source), given["into"], force=given["force"])
+        write(report.calibration_document(fitted, before, after, held_out, written))
     return 0
 
 

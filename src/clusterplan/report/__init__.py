@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from clusterplan.report.blocks import WIDTH, Block, Document, Page
+from clusterplan.report.calibration import CALIBRATION, calibration_blocks, calibration_document
 from clusterplan.report.comparison import COMPARISON, comparison, comparison_blocks
 from clusterplan.report.encoding import encodable
 from clusterplan.report.evidence import evidence_blocks
@@ -32,9 +33,9 @@ from clusterplan.report.terminal import to_terminal
 from clusterplan.report.validation import VALIDATION, validation_blocks, validation_document
 
 __all__ = [
-    "FORMATS", "WIDTH", "Block", "Page", "apportioned", "blocks_of", "comparison", "encodable", "model_document",
-    "profile_document", "profiles_document", "reason", "render", "rows_of", "said", "said_in", "to_json", "tree",
-    "validation_document",
+    "FORMATS", "WIDTH", "Block", "Page", "apportioned", "blocks_of", "calibration_document", "comparison", "encodable",
+    "model_document", "profile_document", "profiles_document", "reason", "render", "rows_of", "said", "said_in",
+    "to_json", "tree", "validation_document",
 ]  # fmt: skip
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
@@ -69,6 +70,7 @@ def blocks_of(document: Document, page: Page) -> Iterator[Block]:
     """Parts of a report, in the order in which they are read."""
     schema = document.get("schema", "")
     writers: Mapping[str, Callable[[Document], Iterable[Block]]] = {
+        CALIBRATION: calibration_blocks,
         COMPARISON: comparison_blocks,
         EXPLANATION: explanation_blocks,
         MODEL: model_blocks,
