@@ -21,8 +21,8 @@ from clusterplan.workload import Attention, Layer, LinearAttention, Model, State
 
 STATE_SPACE_FLOP = 7.0
 """Work of one entry of the state for one token: discretise (2), decay and add (3), read (2). As Megatron-LM counts."""
-DELTA_RULE_FLOP = 7.0
-"""Work of one entry of the state for one token: decay (1), read by key (2), add the correction (2), read (2)."""
+DELTA_RULE_FLOP = 8.0
+"""Work of one entry of the state for one token: decay, read by key, correct, read; two each, as Megatron-LM counts."""
 LIGHTNING_FLOP = 5.0
 """Work of one entry of the state for one token: decay (1), add (2), read (2)."""
 TOKENS_PER_STATE = 256.0
@@ -99,7 +99,8 @@ def _query_key_value(model: Model, a: Attention, cut: Share) -> list[Operator]:
         width = queries + keys_and_values
         parts.append(product("query-key-value", "qkv", cut.tokens, width, h, bias=width if a.qkv_bias else 0.0))
     if a.qk_norm:
-        sets = {"head": cut.zero + (1 if a.shared_kv else 2), "heads": heads + kv_heads, "none": cut.zero}
+        # A layer that takes its keys from another one still stores the weights of their norm.
+        sets = {"head": cut.zero + 2, "heads": heads + kv_heads, "none": cut.zero}
         normed = cut.tokens * (heads + kv_heads) * a.head_dim
         parts.append(norm("query-key norm", normed, sets[a.qk_norm_weights] * a.head_dim))
     return parts
