@@ -73,13 +73,13 @@ class Group:
         return function(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
 
 
-def group(question: Question, size: IntArray, stride: IntArray) -> Group:
-    """Tiers of groups of ``size`` devices that lie ``stride`` apart, shape ``(row,)`` each."""
+def group(question: Question, size: IntArray, stride: IntArray, devices: IntArray | float = np.inf) -> Group:
+    """Tiers of groups of ``size`` devices ``stride`` apart, among ``devices`` in all, shape ``(row,)`` each."""
     system, fabric = question.machine.system, question.machine.fabric
-    members = [network.members_in_block(size, stride, question.domain_devices)]
+    members = [network.members_in_block(size, stride, question.domain_devices, devices)]
     for tier in fabric.tiers:
         span = tier.span_devices // question.domain_devices * question.domain_devices or tier.span_devices
-        here = network.members_in_block(size, stride, span)
+        here = network.members_in_block(size, stride, span, devices)
         members.append(np.maximum(here, members[-1]))
     members[-1] = np.asarray(size, dtype=float)  # larger clusters than the last tier are refused elsewhere
     nodes = members[-1] / members[0]

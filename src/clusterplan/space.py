@@ -37,6 +37,10 @@ MOST_CHUNKS = 16
 SIZE_RATIO = 1.08
 """Neighbouring numbers of replicas differ by this at first; around the best ones every number is tried."""
 
+EVERY_SIZE = 48
+"""All numbers of replicas up to this one are tried, since few of them make a batch near its target, and all of a range
+that has no more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
@@ -166,12 +170,13 @@ BY_SIZE = ("batch divides by dp × micro-batch", "batch near its target", "dp ×
 
 
 def replica_counts(lowest: int, highest: int) -> IntArray:
-    """Numbers of replicas on a ladder of ratio :data:`SIZE_RATIO`, ends included."""
-    if highest < lowest:
-        return np.zeros(0, dtype=np.int64)
-    steps = int(np.ceil(np.log(highest / lowest) / np.log(SIZE_RATIO))) if highest > lowest else 0
-    ladder = np.unique(np.round(lowest * (highest / lowest) ** (np.arange(steps + 1) / max(steps, 1)))).astype(np.int64)
-    return ladder
+    """Numbers of replicas: small ones and short ranges in full, others on a ladder with its ends."""
+    if highest - lowest < EVERY_SIZE:
+        return np.arange(lowest, highest + 1)
+    first = max(lowest, EVERY_SIZE)
+    steps = int(np.ceil(np.log(highest / first) / np.log(SIZE_RATIO)))
+    rungs = np.round(first * (highest / first) ** (np.arange(steps + 1) / max(steps, 1))).astype(np.int64)
+    return np.concatenate([np.arange(lowest, first), np.unique(rungs)])
 
 
 def nearest_batch(question: Question, dp: IntArray, micro_batch: IntArray, group: IntArray) -> IntArray:

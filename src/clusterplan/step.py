@@ -305,8 +305,9 @@ def _data_parallel(
     stack = question.machine.stack
     cut, pair = layouts.cut, stages.pair
     split = shards(layouts, cuts)
-    dense_group = group(question, split.replicas, cuts.tp[cut])
-    expert_group = group(question, split.expert_replicas, cuts.ep[cut] * cuts.etp[cut])
+    devices = used_devices(layouts, cuts)
+    dense_group = group(question, split.replicas, cuts.tp[cut], devices)
+    expert_group = group(question, split.expert_replicas, cuts.ep[cut] * cuts.etp[cut], devices)
     dense, expert = (np.max(p, axis=1)[pair] for p in (stages.dense_parameters, stages.expert_parameters))
     gathers = split.is_gathered > 0
     pieces = np.where(gathers, np.maximum(np.max(stages.layers, axis=1)[pair], 1), 1)

@@ -43,6 +43,13 @@ def test_members_by_head(size, stride, span, inside):
     assert network.members_in_block(size, stride, span) == inside
 
 
+def test_groups_in_one_block_have_no_edge_between_them():
+    assert network.members_in_block(47, 1, 6144, 47) == 47
+    assert network.members_in_block(5, 8, 72, 40) == 5
+    assert network.members_in_block(16, 1, 72, 64) == 16
+    assert network.members_in_block(16, 1, 72, 80) == 8
+
+
 @given(st.integers(1, 40), st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from([8, 16, 72, 256]))
 def test_members_that_divide_are_counted_exactly(size, stride, span):
     extent = size * stride

@@ -30,7 +30,9 @@ def _hops(here: FloatArray, inner: FloatArray, is_torus: bool) -> FloatArray:
 
 
 @formula
-def members_in_block(group_size: ArrayLike, stride: ArrayLike, span: ArrayLike) -> FloatArray:
+def members_in_block(
+    group_size: ArrayLike, stride: ArrayLike, span: ArrayLike, devices: ArrayLike = np.inf
+) -> FloatArray:
     """How many members of a group share one block of ``span`` neighbouring devices, in the worst-placed group.
 
     Parameters
@@ -41,6 +43,8 @@ def members_in_block(group_size: ArrayLike, stride: ArrayLike, span: ArrayLike) 
         Distance from one member to the next in the order of placement, shape ``(layout,)``.
     span : array_like
         Devices of one block.
+    devices : array_like
+        Devices that all groups fill together, if that is known, shape ``(layout,)``.
 
     Returns
     -------
@@ -50,7 +54,8 @@ def members_in_block(group_size: ArrayLike, stride: ArrayLike, span: ArrayLike) 
     Notes
     -----
     Groups are laid end to end. One that fits but does not divide the block lies across its edge for some of the
-    groups, and the slowest group is waited for; so what counts is the largest part that always lies inside.
+    groups, and the slowest group is waited for; so what counts is the largest part that always lies inside. Where one
+    block holds all groups there is no edge between them.
 
     Examples
     --------
@@ -63,6 +68,7 @@ def members_in_block(group_size: ArrayLike, stride: ArrayLike, span: ArrayLike) 
     extent = group * stride
     straddling = np.gcd(extent, span) // stride
     inside = np.where(extent >= 2 * span, span // stride, straddling)
+    inside = np.where(np.asarray(devices) <= span, group, inside)
     # A group of which nothing is sure to lie together still has whole inner groups together: the stride sees to that.
     return np.clip(inside, 1, group).astype(float)
 
