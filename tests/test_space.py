@@ -89,13 +89,14 @@ def test_schedules_limit_pipelines():
 @given(st.integers(1, 5000), st.integers(1, 20000))
 def test_ladder_of_replicas(lowest, highest):
     counts = space.replica_counts(lowest, highest)
-    if highest < lowest:
-        assert len(counts) == 0
+    if highest < lowest + space.EVERY_SIZE:
+        assert_array_equal(counts, np.arange(lowest, highest + 1))
         return
     assert counts[0] == lowest
     assert counts[-1] == highest
     assert np.all(np.diff(counts) > 0)
-    # no gap is wider than the ratio, but for rounding to whole numbers
+    # small ones are all there, and no gap is wider than the ratio, but for rounding to whole numbers
+    assert_array_equal(counts[counts <= space.EVERY_SIZE], np.arange(lowest, space.EVERY_SIZE + 1))
     assert np.all(counts[1:] <= np.maximum(counts[:-1] * space.SIZE_RATIO + 1, counts[:-1] + 1))
 
 

@@ -79,7 +79,7 @@ class Run:
         return result.time.total_s[0], result.mfu[0], step.stage_memory(ask, some, row, stages).total_bytes.max()
 
 
-# V. Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, arXiv:2205.05198, tables 3 and 5:
+# V. Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, arXiv:2205.05198, tables 3, 5:
 # full recompute without sequence parallelism, and selective recompute with it; seconds of an iteration
 def korthikanti(shape, batch, pp, vpp, full, selective, tolerance, micro_batch=1):
     common = {"model": shape, "batch": batch, "pp": pp, "vpp": vpp, "micro_batch": micro_batch, "tolerance": tolerance}
