@@ -116,6 +116,7 @@ STACK = Stack(
     accumulation_bytes=8,
     optimizer_bytes=12.0,
     optimizer_traffic_bytes=30.0,
+    activation_factor=1.0,
     logit_bytes=4.0,
     logit_traffic_bytes=12.0,
     score_bytes=5.0,

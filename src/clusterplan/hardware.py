@@ -221,6 +221,8 @@ class Stack:
     """Master copy and moments of one parameter. [byte]"""
     optimizer_traffic_bytes: float
     """Memory traffic of one parameter's update. [byte]"""
+    activation_factor: float
+    """What layers keep for the backward pass over the nominal: 1 where kernels are fused and nothing is kept twice."""
     logit_bytes: float
     """Memory held for one logit at the loss. [byte]"""
     logit_traffic_bytes: float

@@ -327,7 +327,7 @@ def _workers(shape: Shape) -> Iterable[Work]:
 def _held_bytes(operator: Work, stack: Stack, eager: bool) -> FloatArray:
     if isinstance(operator, Core) and eager:
         return operator.scores * stack.score_bytes
-    return operator.saved_bytes
+    return operator.saved_bytes * stack.activation_factor
 
 
 def layer_kinds(model: Model) -> FloatArray:
