@@ -51,6 +51,7 @@ CASES = {
     "layers divide by pp × vpp": ({}, {"pp": 3, "batch": 64}, EVEN, "2 or 4"),
     "dp × cp × tp divides by ep × etp": ({"ep": 8}, {"dp": 4}, SPARSE, "8"),
     "interleaving needs pp > 1": ({}, {"pp": 1, "vpp": 2, "schedule": "interleaved"}, DENSE, "vpp = 1"),
+    "a schedule needs pp > 1": ({}, {"pp": 1, "schedule": "1f1b"}, DENSE, "schedule none"),
     "vpp needs interleaving": ({}, {"pp": 2, "vpp": 2, "schedule": "1f1b"}, DENSE, "vpp = 1"),
     "interleaving divides micro-batches by pp": ({}, {"pp": 3, "vpp": 2, "batch": 64}, DENSE, "63 or 66"),
 }

@@ -14,7 +14,7 @@ Topology = Literal["switch", "mesh", "torus"]
 
 Recompute = Literal["none", "selective", "full"]
 Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
-Schedule = Literal["none", "1f1b", "interleaved", "zero-bubble", "dualpipe"]
+Schedule = Literal["none", "1f1b", "interleaved", "zb-1p", "zb-2p"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,9 @@ RECOMPUTE = ("none", "selective", "full")
 SHARDING = ("none", "zero1", "zero2", "zero3", "fsdp")
 """What data-parallel ranks share instead of repeating; a table holds the index."""
 
-SCHEDULES = ("none", "1f1b", "interleaved")
-"""Pipeline schedules; a table holds the index. ``none`` is a pipeline of one stage."""
+SCHEDULES = ("none", "1f1b", "interleaved", "zb-1p", "zb-2p")
+"""Pipeline schedules; a table holds the index. ``none`` is a pipeline of one stage; ``zb-1p`` and ``zb-2p`` are the
+zero-bubble schedules with once and twice the activations of 1F1B."""
 
 PLACEMENT = "tp-cp-ep-dp-pp"
 """Order in which the groups are laid over neighbouring devices, innermost first."""
@@ -169,6 +170,7 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
         "layers divide by pp × vpp": (limits.layers % chunks != 0) & (not limits.uneven_pipeline),
         "dp × cp × tp divides by ep × etp": stage_devices(layouts, cuts) % (cuts.ep[cut] * cuts.etp[cut]) != 0,
         "interleaving needs pp > 1": interleaved & (layouts.pp == 1),
+        "a schedule needs pp > 1": (layouts.schedule != SCHEDULES.index("none")) & (layouts.pp == 1) & ~interleaved,
         "vpp needs interleaving": (layouts.vpp > 1) != interleaved,
         "interleaving divides micro-batches by pp": interleaved & (batches % layouts.pp != 0),
     }
@@ -224,6 +226,7 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         "dp × cp × tp divides by ep × etp": f"dp × cp × tp = {stage} is no multiple of "
         f"ep × etp = {axes['ep'] * axes['etp']}; nearest: {multiples(stage, axes['ep'] * axes['etp'])}",
         "interleaving needs pp > 1": f"vpp = {vpp} with pp = 1; vpp = 1",
+        "a schedule needs pp > 1": f"schedule {SCHEDULES[int(layouts.schedule[0])]} with pp = 1; schedule none",
         "vpp needs interleaving": f"vpp = {vpp} without the interleaved schedule; vpp = 1",
         "interleaving divides micro-batches by pp": f"{batch // unit} micro-batches are no multiple of pp = {pp}; "
         f"nearest global batch: {multiples(batch, unit * pp)}",

@@ -254,7 +254,9 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
     sharding = scenario.sharding or machine.stack.default_sharding[0]
     if sharding not in machine.stack.sharding:
         problems.append(f"{machine.stack.name} has no {sharding}; it has {', '.join(machine.stack.sharding)}")
-    schedule = "none" if pp == 1 and vpp == 1 else "interleaved" if vpp > 1 else "1f1b"
+    schedule = scenario.schedule or ("none" if pp == 1 and vpp == 1 else "interleaved" if vpp > 1 else "1f1b")
+    if schedule not in machine.stack.schedules:
+        problems.append(f"{machine.stack.name} has no schedule {schedule}; it has {', '.join(machine.stack.schedules)}")
     used = replica * dp
 
     def one(value: int) -> IntArray:

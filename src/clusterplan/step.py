@@ -273,7 +273,11 @@ def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: Stage
         return memory.state_bytes(dense, expert, size, ranks[:, None], expert_ranks[:, None])
 
     in_flight = pipeline.micro_batches_in_flight(
-        stages.stage[pair], layouts.pp[:, None], layouts.vpp[:, None], micro_batches(layouts, cuts)[:, None]
+        stages.stage[pair],
+        layouts.pp[:, None],
+        layouts.vpp[:, None],
+        micro_batches(layouts, cuts)[:, None],
+        pipeline.HELD_BY_SCHEDULE[layouts.schedule][:, None],
     )
     logits = shapes.logits(question.model, cuts, question.job.seq_len, question.software)[layouts.cut]
     parts = {
@@ -368,7 +372,8 @@ class Step:
 def least_s(cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
     """Time that a step takes at least: its micro-batches and the fill, no traffic of dp and pp, shape ``(layout,)``."""
     work = stages.slowest["work_s"][stages.pair]
-    fill = pipeline.bubble_s(stages.all_stages_s[stages.pair], work, 0.0, layouts.pp, layouts.vpp)
+    left = pipeline.FILL_BY_SCHEDULE[layouts.schedule]
+    fill = pipeline.bubble_s(stages.all_stages_s[stages.pair], work, 0.0, layouts.pp, layouts.vpp, left)
     return pipeline.steady_s(micro_batches(layouts, cuts), work) + fill
 
 
@@ -404,7 +409,14 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
         ),
         "dp_exposed_s": dp_exposed,
         "contention_s": pipeline.steady_s(batches, slowest["contention_s"]) + dp_contention,
-        "bubble_s": pipeline.bubble_s(stages.all_stages_s[pair], slowest["work_s"], send, layouts.pp, layouts.vpp),
+        "bubble_s": pipeline.bubble_s(
+            stages.all_stages_s[pair],
+            slowest["work_s"],
+            send,
+            layouts.pp,
+            layouts.vpp,
+            pipeline.FILL_BY_SCHEDULE[layouts.schedule],
+        ),
         "optimizer_s": compute.optimizer_s(
             owned, stack.optimizer_traffic_bytes, device.memory_bytes_per_s, device.memory_efficiency
         ),

@@ -350,6 +350,8 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
         return np.array([value], dtype=np.int64)
 
     schedule = "none" if pp == 1 else "interleaved" if vpp > 1 else "1f1b"
+    if schedule == "1f1b" and stated_schedule(row) in SCHEDULES:
+        schedule = str(stated_schedule(row))
     if stated_schedule(row) not in (None, "1f1b", "1f1b-i", schedule):
         inferred.append(f"schedule: {schedule}")
     cuts = Cuts(

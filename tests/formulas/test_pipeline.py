@@ -123,3 +123,14 @@ def test_array_equals_scalars():
         pipeline.micro_batches_in_flight(p - 1, p, v, m),
         [pipeline.micro_batches_in_flight(a - 1, a, b, c) for a, b, c in rows],
     )
+
+
+# P. Qi et al., "Zero Bubble Pipeline Parallelism," 2023: ZB-2p leaves hardly any bubble and holds twice the activations.
+def test_zero_bubble_schedules_trade_memory_for_the_fill():
+    fills = [pipeline.bubble_s(8.0, 1.0, 0.0, 8, 1, share) for share in pipeline.FILL_BY_SCHEDULE]
+    none, plain, interleaved, once, twice = fills
+    assert none == 0
+    assert plain == interleaved == 7
+    assert twice < 0.15 * plain < once < 0.5 * plain
+    held = [pipeline.micro_batches_in_flight(0, 8, 1, 64, factor) for factor in pipeline.HELD_BY_SCHEDULE]
+    assert held == [8, 8, 8, 8, 16]

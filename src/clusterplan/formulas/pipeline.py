@@ -7,6 +7,14 @@ import numpy as np
 from clusterplan.arrays import ArrayLike, FloatArray
 from clusterplan.trace import formula
 
+FILL_BY_SCHEDULE = np.array([0.0, 1.0, 1.0, 0.415, 0.10])
+"""Part of the 1F1B fill that remains, by schedule (none, 1f1b, interleaved, zb-1p, zb-2p). Zero-bubble schedules put
+the weights' part of the backward pass into the gaps; 0.415 and 0.10 are fitted to the step times of P. Qi et al., "Zero
+Bubble Pipeline Parallelism," 2023, table 4; their own ideal figures are 1/3 and 0."""
+
+HELD_BY_SCHEDULE = np.array([1.0, 1.0, 1.0, 1.0, 2.0])
+"""Activations in flight over those of 1F1B, by schedule (same source, section 3)."""
+
 
 @formula
 def steady_s(micro_batches: ArrayLike, slowest_stage_s: ArrayLike) -> FloatArray:
@@ -39,6 +47,7 @@ def bubble_s(
     send_s: ArrayLike,
     stages: ArrayLike,
     virtual_stages: ArrayLike,
+    fill_fraction: ArrayLike = 1.0,
 ) -> FloatArray:
     r"""Time in which the slowest stage waits while the pipeline fills and drains.
 
@@ -52,6 +61,8 @@ def bubble_s(
         Time to send a micro-batch to the next stage, once. [s]
     stages, virtual_stages : array_like
         Stages, and chunks of layers that each holds in turn.
+    fill_fraction : array_like
+        Part of the wait that the schedule leaves, see :data:`FILL_BY_SCHEDULE`.
 
     Returns
     -------
@@ -78,12 +89,16 @@ def bubble_s(
     """
     stages = np.asarray(stages, dtype=float)
     others = np.maximum(np.asarray(all_stages_s, dtype=float) - slowest_stage_s, 0.0)  # one stage: no rounding below 0
-    return others / np.asarray(virtual_stages) + 2 * (stages - 1) * np.asarray(send_s)
+    return others / np.asarray(virtual_stages) * fill_fraction + 2 * (stages - 1) * np.asarray(send_s)
 
 
 @formula
 def micro_batches_in_flight(
-    stage: ArrayLike, stages: ArrayLike, virtual_stages: ArrayLike, micro_batches: ArrayLike
+    stage: ArrayLike,
+    stages: ArrayLike,
+    virtual_stages: ArrayLike,
+    micro_batches: ArrayLike,
+    held_factor: ArrayLike = 1.0,
 ) -> FloatArray:
     r"""Micro-batches whose activations a stage holds at once, at most.
 
@@ -93,6 +108,8 @@ def micro_batches_in_flight(
         Index of the stage, 0 for the first, shape ``(layout, stage)``.
     stages, virtual_stages, micro_batches : array_like
         Stages, chunks that each holds in turn, and micro-batches of a step; they broadcast against ``stage``.
+    held_factor : array_like
+        Activations that the schedule holds over those of 1F1B, see :data:`HELD_BY_SCHEDULE`.
 
     Returns
     -------
@@ -122,4 +139,4 @@ def micro_batches_in_flight(
     chunks = np.asarray(virtual_stages, dtype=float)
     plain = left + 1
     interleaved = (2 * left + (chunks - 1) * np.asarray(stages) + 1) / chunks
-    return np.minimum(np.where(chunks > 1, interleaved, plain), micro_batches)
+    return np.minimum(np.where(chunks > 1, interleaved, plain) * held_factor, micro_batches)
