@@ -329,8 +329,21 @@ def source_of(row: Measured) -> str:
 class HeldOut:
     """Errors of rows that a fit did not see."""
 
-    before: Errors | None
-    after: Errors | None
+    rows: tuple[Used, ...]
+    errors_before: tuple[float, ...]
+    """Predicted over measured step time of each row, less 1, with the constants as they were."""
+    errors_after: tuple[float, ...]
+    """The same with constants fitted to other sources."""
+
+    @property
+    def before(self) -> Errors | None:
+        """Errors with the constants as they were."""
+        return errors(self.errors_before)
+
+    @property
+    def after(self) -> Errors | None:
+        """Errors with constants fitted to other sources."""
+        return errors(self.errors_after)
 
 
 def cross_validated(
@@ -339,6 +352,7 @@ def cross_validated(
     """Errors of every row under constants that were fitted without its source."""
     names = sorted({source_of(used.row) for used in rows}, key=lambda n: (-sum(source_of(u.row) == n for u in rows), n))
     fold_of = {name: i % folds for i, name in enumerate(names)}
+    seen: list[Used] = []
     before: list[float] = []
     after: list[float] = []
     for fold in range(min(folds, len(names))):
@@ -349,11 +363,12 @@ def cross_validated(
         fitted = fit(catalog, inside)
         none = np.zeros(len(fitted.constants))
         groups = batches(catalog, outside)
+        seen += outside
         before += list(np.expm1(log_errors(catalog, fitted.constants, none, outside, groups)))
         after += list(np.expm1(log_errors(catalog, fitted.constants, fitted.moved, outside, groups)))
         if progress:
             progress((fold + 1) / folds, f"held out {fold + 1} of {folds}")
-    return HeldOut(before=errors(before), after=errors(after))
+    return HeldOut(rows=tuple(seen), errors_before=tuple(before), errors_after=tuple(after))
 
 
 def fit_errors(catalog: Catalog, fitted: Fitted) -> tuple[Errors | None, Errors | None]:

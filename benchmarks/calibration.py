@@ -1,0 +1,179 @@
+"""Fits the constants of the shipped profiles to the shipped runs, and writes them into the profiles.
+
+    python benchmarks/calibration.py            # show what would change
+    python benchmarks/calibration.py --write    # write it into profiles/
+
+This is the recipe behind the figures of stacks and accelerators whose source names it. Constants that the runs say
+nothing about stay as they are, with their source. The half width of a stack's interval is the 90th percentile of the
+errors of runs whose source the fit had not seen. Takes about a quarter of an hour; needs tomlkit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clusterplan import calibrate
+from clusterplan.catalog import Catalog, measured_files
+from clusterplan.hardware import Accelerator, Stack
+from clusterplan.measured import read_measured
+from clusterplan.trace import KINDS
+from clusterplan.units import to_si
+
+PROFILES = Path(__file__).parent.parent / "profiles"
+FOLDERS = {Stack: "stacks", Accelerator: "accelerators"}
+MOVED = 0.1
+"""A constant that moved less than this, in standard deviations of its prior, stays as it is."""
+FEWEST = 10
+"""Rows of a stack from which its own interval is made; others take that of their family of software and hardware."""
+ROUNDS = 10
+
+
+def show(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def fitted_source(rows: int, sources: int) -> str:
+    return (
+        f"benchmarks/calibration.py: robust least squares on log step time over {rows} runs of {sources} sources, those "
+        "in profiles/measured, each constant within a prior around its former value; errors on sources that the fit had "
+        "not seen are in docs/validation.md"
+    )
+
+
+def take_out(document: Any, field: str, part: str) -> None:
+    """Remove a figure from whichever kind table holds it."""
+    for kind in KINDS:
+        if kind not in document:
+            continue
+        tables = document[kind]
+        for table in tables if isinstance(tables, list) else [tables]:
+            for key in [k for k in table if k != "source" and to_si(k, 1.0)[0] == field]:
+                if part:
+                    if part in table[key]:
+                        del table[key][part]
+                    if not table[key]:
+                        del table[key]
+                else:
+                    del table[key]
+
+
+def put_in(document: Any, kind: str, source: str, figures: dict[str, Any]) -> None:
+    """Append a table of a kind."""
+    import tomlkit
+
+    table = tomlkit.table()
+    table["source"] = source
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            inner = tomlkit.inline_table()
+            inner.update(value)
+            table[key] = inner
+        else:
+            table[key] = value
+    tables = document.get(kind)
+    if tables is None:
+        document[kind] = tomlkit.aot()
+    elif not isinstance(tables, list):
+        former = document.pop(kind)
+        document[kind] = tomlkit.aot()
+        document[kind].append(former)
+    document[kind].append(table)
+
+
+def drop_empty(document: Any) -> None:
+    """Remove kind tables that hold nothing but a source."""
+    import tomlkit
+
+    for kind in KINDS:
+        tables = document.get(kind)
+        if isinstance(tables, list):
+            kept = [t for t in tables if len(t) > 1]
+            del document[kind]
+            if kept:
+                document[kind] = tomlkit.aot()
+                for table in kept:
+                    document[kind].append(table)
+        elif tables is not None and len(tables) <= 1:
+            del document[kind]
+
+
+def change(path: Path, entries: Iterable[tuple[str, str, dict[str, Any]]]) -> None:
+    """Put figures into a profile, each entry a kind, a source and its figures by SI name."""
+    import tomlkit
+
+    document: Any = tomlkit.parse(path.read_text(encoding="utf-8"))
+    entries = list(entries)
+    for _, _, figures in entries:
+        for field, value in figures.items():
+            for part in value if isinstance(value, dict) else [""]:
+                take_out(document, field, part)
+    drop_empty(document)
+    for kind, source, figures in entries:
+        put_in(document, kind, source, figures)
+    path.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+
+def held_out_errors(catalog: Catalog, rows: list[calibrate.Used]) -> tuple[calibrate.HeldOut, dict[str, np.ndarray]]:
+    """Errors of rows under constants fitted without their source, in all and by stack."""
+    held_out = calibrate.cross_validated(catalog, rows, progress=lambda _, text: show(text))
+    by_stack: dict[str, list[float]] = {}
+    for used, error in zip(held_out.rows, held_out.errors_after, strict=True):
+        name = next(name for record, name in used.profiles if record is Stack)
+        by_stack.setdefault(name, []).append(abs(error))
+    return held_out, {name: np.array(errors) for name, errors in by_stack.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the constants into profiles/")
+    write = parser.parse_args().write
+    catalog = Catalog()
+    rows = calibrate.usable(catalog, [row for file in measured_files() for row in read_measured(file)])
+    sources = len({calibrate.source_of(used.row) for used in rows})
+    show(f"{len(rows)} rows of {sources} sources")
+    fitted = calibrate.fit(catalog, rows, rounds=ROUNDS, progress=lambda share, text: show(f"{share:4.0%} {text}"))
+    before, after = calibrate.fit_errors(catalog, fitted)
+    print(f"rows of the fit: before {before}\n                 after  {after}")
+    held_out, by_stack = held_out_errors(catalog, rows)
+    print(f"sources held out: before {held_out.before}\n                  after  {held_out.after}")
+
+    changes: dict[tuple[type, str], dict[str, Any]] = {}
+    for constant, value, moved in zip(fitted.constants, fitted.values, fitted.moved, strict=True):
+        if abs(moved) < MOVED:
+            continue
+        print(f"{constant.label:60s} {constant.start:9.4g} -> {value:9.4g}  ({moved:+.1f})")
+        figures = changes.setdefault((constant.record, constant.profile), {})
+        number = float(f"{value:.4g}")
+        if constant.part:
+            figures.setdefault(constant.field, {})[constant.part] = number
+        else:
+            figures[constant.field] = number
+    intervals = {
+        name: (float(np.quantile(errors, 0.9)), len(errors))
+        for name, errors in by_stack.items()
+        if len(errors) >= FEWEST
+    }
+    for name, (half_width, count) in sorted(intervals.items()):
+        print(f"stacks/{name}: step_error_fraction {half_width:.3f} of {count} rows")
+    if not write:
+        return
+    for (record, name), figures in changes.items():
+        change(PROFILES / FOLDERS[record] / f"{name}.toml", [("fitted", fitted_source(len(rows), sources), figures)])
+    for name, (half_width, count) in intervals.items():
+        source = (
+            f"benchmarks/calibration.py: 90th percentile of the step time errors of {count} runs of this software "
+            "whose source the fit had not seen"
+        )
+        change(
+            PROFILES / "stacks" / f"{name}.toml", [("measured", source, {"step_error_fraction": round(half_width, 3)})]
+        )
+
+
+if __name__ == "__main__":
+    main()
