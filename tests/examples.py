@@ -10,7 +10,7 @@ from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
 from clusterplan.layer import Question
 from clusterplan.layout import RECOMPUTE, SCHEDULES, SHARDING, Cuts, Layouts
 from clusterplan.scenario import Scenario, resolve
-from clusterplan.workload import Attention, Experts, Job, Model
+from clusterplan.workload import Attention, Experts, Job, Layer, LinearAttention, Model, StateSpace
 
 CATALOG = Catalog()
 
@@ -32,6 +32,26 @@ TINY_MOE = replace(
     gated_mlp=True,
     tied_embeddings=False,
     moe=Experts(experts=8, top_k=2, ffn=1024, shared_ffn=1024, dense_layers=1),
+    mtp_layers=1,
+)
+
+# Layers that differ: state spaces, windows, linear attention with experts
+TINY_HYBRID = replace(
+    TINY,
+    name="tiny-hybrid",
+    layers=7,
+    ffn=0,
+    attention=None,
+    tied_embeddings=False,
+    kinds={
+        "mamba": Layer(state_space=StateSpace(inner=2048, state=16, conv=4, dt_rank=64), ffn=4096),
+        "local": Layer(attention=replace(TINY.attention, window=256), ffn=4096),
+        "linear": Layer(
+            linear_attention=LinearAttention(rule="lightning", key_heads=4, value_heads=4, key_dim=128, value_dim=128),
+            moe=Experts(experts=8, top_k=2, ffn=1024),
+        ),
+    },
+    pattern="2 (mamba, 2 local), linear",
     mtp_layers=1,
 )
 

@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from clusterplan import cli
+from clusterplan.workload import Model
 
 GOLDEN = Path(__file__).parent / "golden"
 SOURCE = Path(cli.__file__).parents[1]
@@ -730,6 +732,59 @@ def test_models_show_takes_a_length():
     )
     assert long["attention"] == pytest.approx(2 * short["attention"])
     refused(run("models", "show", "kimi-k2", "--seq-len", "0"), "--seq-len")
+
+
+# --- Importing a model ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.json")))
+def test_an_imported_model_reads_back_equal(name, tmp_path):
+    from clusterplan.huggingface import read_model
+    from clusterplan.reading import read
+
+    source, file = CONFIGS / f"{name}.json", tmp_path / "mine.toml"
+    result = run("models", "import", source, "-o", file)
+    assert (result.exit_code, result.stdout) == (0, "")
+    model, warnings = read_model(source.read_text(), str(source))
+    assert read(Model, file) == replace(model, name="mine")
+    expected = [f"clusterplan: warning: {one}" for one in warnings]
+    told = result.stderr.splitlines()
+    assert told[: len(expected)] == expected
+    assert [("rough figure" in one) for one in told[len(expected) :]] == [True] * model.has_fixed_state
+
+
+def test_an_imported_model_can_be_asked_about(tmp_path):
+    file = tmp_path / "mine.toml"
+    assert run("models", "import", CONFIGS / "gemma-3-1b.json", "-o", file).exit_code == 0
+    ours, theirs = (
+        json.loads(run("models", "show", one, "--json").stdout) for one in (file, CONFIGS / "gemma-3-1b.json")
+    )
+    assert ours["parameters"] == theirs["parameters"]
+    assert ours["kinds"] == theirs["kinds"]
+    shown = run("models", "show", file).stdout
+    assert "4 (5 local, global), 2 local" in shown
+    assert "attention 4/1 × 256, window 512; feed-forward 6,912" in shown
+
+
+def test_import_goes_to_standard_output_and_never_over_a_file(tmp_path):
+    source, file = CONFIGS / "llama-3.1-8b.json", tmp_path / "mine.toml"
+    result = run("models", "import", "-", input=source.read_text())
+    assert result.stdout.startswith('name = "llama"\n')
+    file.write_text("mine")
+    refused(run("models", "import", source, "-o", file), "exists; --force replaces it")
+    assert file.read_text() == "mine"
+    assert run("models", "import", source, "-o", file, "--force").exit_code == 0
+    assert file.read_text().startswith('name = "mine"\n')
+    assert run("models", "import", source, "-o", tmp_path / "mine.json").exit_code == 2
+    refused(run("models", "import", tmp_path / "none.json", "-o", file, "--force"), "no such file")
+    assert [one.name for one in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_rough_time_is_said_in_answers():
+    result = run("size", CONFIGS / "jamba-v0.1.json", "--devices", "64", "--hardware", "dgx-h100", "--json")
+    document = json.loads(result.stdout)
+    assert any("rough figure" in one for one in document["warnings"])
+    assert document["plan"]["step"]["mfu"] > 0.2
 
 
 # --- Measured runs ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from clusterplan import shapes
 from clusterplan.formulas import compute
 from clusterplan.layer import LayerTable, group, parts, price_layers
 from clusterplan.layout import RECOMPUTE
-from examples import TINY, TINY_MOE, cuts, machine, model, question
+from examples import TINY, TINY_HYBRID, TINY_MOE, cuts, machine, model, question
 
 NO_HOST = {"stack": {"host_s_per_layer": 0.0}}
 DENSE, MOE, MTP, EMBEDDING, HEAD, COPY = range(len(parts(TINY)))
@@ -71,6 +71,38 @@ def test_parameters_are_those_of_the_model(name):
     counts = [shape.dense_layers, shape.moe_layers, 0, 1, 1, 0]
     assert held @ counts == shapes.parameters(shape).total
     assert held[MTP] * shape.mtp_layers == shapes.parameters(shape).mtp
+
+
+def test_columns_of_kinds():
+    names = parts(TINY_HYBRID)
+    assert names == ("mamba", "local", "linear", "mtp", "embedding", "head", "tied copy")
+    table = priced(TINY_HYBRID)
+    assert np.all(table.compute_s[0, :-1] > 0)
+    held = (table.dense_parameters + table.expert_parameters)[0]
+    plain = machine(changes=[("stack", {"vocab_multiple": 1})])
+    held = (priced(TINY_HYBRID, on=plain).dense_parameters + priced(TINY_HYBRID, on=plain).expert_parameters)[0]
+    assert held @ [2, 4, 1, 0, 1, 1, 0] == shapes.parameters(TINY_HYBRID).total
+    assert held[3] == shapes.parameters(TINY_HYBRID).mtp
+
+
+def test_windows_are_faster_on_long_sequences_alone():
+    full = replace(TINY, attention=replace(TINY.attention, window=4096))
+    short, long = (priced(full, seq_len=n).compute_s[0, DENSE] for n in (4096, 65536))
+    assert short == priced(TINY, seq_len=4096).compute_s[0, DENSE]
+    assert long < 0.6 * priced(TINY, seq_len=65536).compute_s[0, DENSE]
+    eager = machine("dgx-a100", stack="megatron-lm-2022")
+    saved = [priced(one, on=eager, seq_len=8192).saved_bytes[0, DENSE] for one in (full, TINY)]
+    assert saved[0] == saved[1]
+
+
+def test_states_of_fixed_size_take_time_and_memory_in_proportion():
+    on = machine(changes=NO_HOST.items())
+    short, long = (priced(TINY_HYBRID, on=on, seq_len=n) for n in (4096, 16384))
+    assert_allclose(long.saved_bytes[0, 0], 4 * short.saved_bytes[0, 0])
+    assert 3.5 < long.compute_s[0, 0] / short.compute_s[0, 0] < 4.01
+    assert np.all(long.memory_bound_s <= long.compute_s)
+    again = priced(TINY_HYBRID, cuts(recompute="full"), on=on)
+    assert 0.25 < again.recompute_s[0, 0] / again.compute_s[0, 0] < 0.5
 
 
 def test_tied_head_is_a_copy_of_the_embedding():

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.hardware import Accelerator, Fabric
-from clusterplan.reading import FOLDERS, GIVEN, change, check, json_schema, parse_toml, read
+from clusterplan.reading import FOLDERS, GIVEN, change, check, dump_model, json_schema, parse_toml, read
 from clusterplan.site import Cooling, Prices
 from clusterplan.trace import Figure
-from clusterplan.workload import Model
+from clusterplan.workload import Layer, Model, StateSpace
 
 ACCELERATOR = """
 name = "toy"
@@ -300,6 +300,114 @@ def test_experts_are_compared_with_each_other(profile):
         "[moe] top_k: must be at most experts = 4, not 5",
         "[moe] dense_layers: must be at most layers = 4, not 9",
     ]
+
+
+KINDS = """
+name = "toy"
+source = "a paper"
+layers = 5
+hidden = 64
+vocab = 1000
+gated_mlp = true
+tied_embeddings = false
+pattern = "2 (mamba, full), mamba"
+[kinds.mamba]
+ffn = 256
+[kinds.mamba.state_space]
+inner = 128
+state = 16
+conv = 4
+dt_rank = 8
+[kinds.full.attention]
+heads = 8
+kv_heads = 2
+head_dim = 8
+rotary_dim = 0
+[kinds.full.moe]
+experts = 4
+top_k = 2
+ffn = 32
+"""
+
+
+def test_kinds_of_layers(profile):
+    model = read(Model, profile(KINDS, "models"))
+    assert model.layer_counts == {"mamba": 3, "full": 2}
+    assert model.kinds["mamba"] == Layer(state_space=StateSpace(inner=128, state=16, conv=4, dt_rank=8), ffn=256)
+    assert model.kinds["full"].attention.rotary_dim == 0
+    assert model.attention is None
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "message"),
+    [
+        ("top_k = 2", "top_k = 5", "[kinds.full.moe] top_k: must be at most experts = 4, not 5"),
+        ("kv_heads = 2", "kv_heads = 3", "[kinds.full.attention] kv_heads: must divide heads = 8, not be 3"),
+        ("kv_heads = 2", "kv_head = 2", "[kinds.full.attention] kv_head: unknown key; did you mean: kv_heads"),
+        ("kv_heads = 2", "kv_heads = 2.5", "[kinds.full.attention] kv_heads: must be a whole number, not 2.5"),
+        ("kv_heads = 2", "", "[kinds.full.attention] missing: kv_heads"),
+        ("rotary_dim = 0", "rotary_dim = 9", "[kinds.full.attention] rotary_dim: must be at most head_dim = 8"),
+        ("rotary_dim = 0", "is_chunked = true", "[kinds.full.attention] window: must be given"),
+        ("rotary_dim = 0", "qk_norm_weights = 'all'", "qk_norm_weights: must be 'head', 'heads' or 'none', not 'all'"),
+        ("dt_rank = 8", "", "[kinds.mamba.state_space] dt_rank: must be given (Mamba), or heads (Mamba-2)"),
+        ("dt_rank = 8", "heads = 7", "[kinds.mamba.state_space] heads: must divide inner = 128, not be 7"),
+        ("dt_rank = 8", "heads = 8\ngroups = 3", "[kinds.mamba.state_space] groups: must divide heads = 8, not be 3"),
+        ("ffn = 256", "fnn = 256", "[kinds.mamba] fnn: unknown key; did you mean: ffn"),
+        ("ffn = 256", "repeats = 0", "[kinds.mamba] repeats: must be at least 1, not 0"),
+        ("[kinds.full.moe]", "[kinds.full.state_space]", "unknown key"),
+        ("ffn = 32", "ffn = 32\ndense_layers = 1", "[kinds.full.moe] dense_layers: must not be given"),
+        ("layers = 5", "layers = 6", "pattern: must have layers = 6 layers, not 5"),
+        ("), mamba", ", mamba", "pattern: cannot be read"),
+        ("), mamba", "), mamba2", "pattern: has mamba2, which kinds lacks"),
+        ("2 (mamba, full), mamba", "5 mamba", "kinds: has full, which pattern lacks"),
+        ("hidden = 64", "hidden = 64\nffn = 9", "ffn: must not be given beside kinds"),
+        ("hidden = 64", "hidden = 64\nshared_norm = true", "shared_norm: must be false"),
+        ("[kinds.mamba]", "[kinds.more]\n[kinds.mamba]", "[kinds.more]: must have attention"),
+        ("[kinds.mamba]", "[kinds.mtp]\nffn = 1\n[kinds.mamba]", "[kinds.mtp]: is no name for a kind"),
+        ("[kinds.mamba]", "[kinds.'a b']\nffn = 1\n[kinds.mamba]", "is no name for a kind"),
+        ("[kinds.mamba]\nffn = 256", "[kinds]\nmamba = 3\n[kinds.other]", "[kinds.mamba]: must be a table, not 3"),
+    ],
+)
+def test_mistakes_in_kinds_are_named(profile, line, wrong, message):
+    text = KINDS.replace(line, wrong, 1)
+    if "mamba = 3" in wrong:
+        text = text.replace("[kinds.mamba.state_space]", "[kinds.other.state_space]")
+    found = problems(profile(text, "models"), wrong)
+    assert any(message in problem for problem in found), found
+
+
+def test_two_mixers_in_a_layer_are_refused(profile):
+    both = KINDS.replace(
+        "[kinds.full.moe]", "[kinds.mamba.attention]\nheads = 1\nkv_heads = 1\nhead_dim = 8\n[kinds.full.moe]"
+    )
+    assert "[kinds.mamba]: must have at most one of attention, state_space or linear_attention" in problems(
+        profile(both, "models"), both
+    )
+
+
+def test_a_model_has_attention_or_kinds(profile):
+    without = MODEL[: MODEL.index("[attention]")]
+    assert problems(profile(without, "models"), without) == [
+        "attention: is missing; give it, or kinds of layers and their pattern"
+    ]
+    with_pattern = "pattern = '4 dense'\n" + MODEL
+    assert "pattern: must not be given without kinds" in problems(profile(with_pattern, "models"), with_pattern)
+
+
+def test_figures_of_kinds_can_be_changed(profile):
+    model = read(Model, profile(KINDS, "models"))
+    assert change(model, "kinds.full.attention.window", "128").kinds["full"].attention.window == 128
+    assert change(model, "kinds.mamba.ffn", "512").kinds["mamba"].ffn == 512
+    with pytest.raises(ProfileError, match="no part of kinds is named 'fall'; did you mean: full"):
+        change(model, "kinds.fall.ffn", "1")
+    with pytest.raises(ProfileError, match="top_k"):
+        change(model, "kinds.full.moe.top_k", "9")
+
+
+@pytest.mark.parametrize("text", [MODEL, KINDS], ids=["once", "kinds"])
+def test_a_model_that_is_written_reads_back_equal(profile, text):
+    model = read(Model, profile(text, "models"))
+    assert read(Model, profile(dump_model(model), "models")) == model
 
 
 # --- Files that are none ---

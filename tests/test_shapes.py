@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from clusterplan import shapes
 from clusterplan.layout import RECOMPUTE
 from clusterplan.operators import Core, Message, Product, Software, Vector
-from clusterplan.workload import Attention, Experts, Model
-from examples import CATALOG, TINY, TINY_MOE, cuts, machine, model
+from clusterplan.workload import Attention, Experts, Layer, Model
+from examples import CATALOG, TINY, TINY_HYBRID, TINY_MOE, cuts, limits, machine, model, question
 
 SHARED = Software(sequence_parallel=True, vocab_multiple=128, logit_traffic_bytes=17)
 REPEATED = replace(SHARED, sequence_parallel=False)
@@ -391,6 +391,117 @@ def test_selective_modules_name_operators(stack):
     assert set(record.selective_modules) <= names
 
 
+# Parts of a layer -------------------------------------------------------------------------------------------------
+
+
+def norms(layer):
+    return [v.name for v in layer.vectors if v.module == "layernorm"]
+
+
+def one_layer(shape, kind="dense", some=None):
+    return shapes.layer_shape(shape, kind, some or cuts(), 2048, SHARED)
+
+
+@pytest.mark.parametrize(
+    ("changes", "names", "sums", "messages"),
+    [
+        ({}, ["attention norm", "feed-forward norm"], 2, 4),
+        ({"norm_place": "after"}, ["attention norm", "feed-forward norm"], 2, 4),
+        (
+            {"norm_place": "around"},
+            ["attention norm", "attention result norm", "feed-forward norm", "feed-forward result norm"],
+            2,
+            4,
+        ),
+        ({"is_parallel": True}, ["attention norm", "feed-forward norm"], 1, 2),
+        ({"is_parallel": True, "shared_norm": True}, ["attention norm"], 1, 2),
+    ],
+)
+def test_norms_sums_and_messages(changes, names, sums, messages):
+    layer = one_layer(replace(TINY, **changes))
+    assert norms(layer) == names
+    assert layer.weight_elements("dense") == 1024 * len(names) + 4 * 1024 * 1024 + 2 * 1024 * 4096
+    assert sum(v.saved_bytes[0] > 0 for v in layer.vectors if v.name.endswith("residual")) == sums
+    assert len([m for m in layer.messages if m.group == "tp"]) == messages
+
+
+@pytest.mark.parametrize(("weight", "bias", "sets"), [(True, False, 1), (True, True, 2), (False, False, 0)])
+def test_weights_of_norms(weight, bias, sets):
+    layer = one_layer(replace(TINY, norm_weight=weight, norm_bias=bias))
+    assert sum(v.weight_elements[0] for v in layer.vectors) == sets * 2 * 1024
+
+
+def test_experts_beside_a_dense_part():
+    moe = Experts(experts=8, top_k=2, ffn=512)
+    both = Layer(attention=TINY.attention, ffn=4096, moe=moe)
+    shape = replace(TINY, layers=1, ffn=0, attention=None, pattern="both", kinds={"both": both})
+    normed = replace(shape, kinds={"both": replace(both, moe_norm=True)})
+    twice = replace(shape, kinds={"both": replace(both, repeats=2)})
+    plain, experts = one_layer(TINY), 8 * (2 * 1024 * 512 + 1024)
+    count = {
+        name: shapes.parameters(one).total - shapes.parameters(replace(TINY, layers=1)).total
+        for name, one in {"beside": shape, "normed": normed, "twice": twice}.items()
+    }
+    assert count == {
+        "beside": experts,
+        "normed": experts + 1024,
+        "twice": experts + plain.weight_elements("dense")[0],
+    }
+    assert norms(one_layer(normed, "both")) == ["attention norm", "feed-forward norm", "expert norm"]
+
+
+def test_experts_without_weights_take_no_work():
+    zero = replace(TINY_MOE, moe=replace(TINY_MOE.moe, top_k=3, zero_experts=4))
+    same = replace(TINY_MOE, moe=replace(TINY_MOE.moe, top_k=2))
+    ours, theirs = one_layer(zero, "moe"), one_layer(same, "moe")
+    router = 2 * 2048 * 1024 * 4
+    assert_allclose(ours.matrix_flop - theirs.matrix_flop, router)
+    assert_allclose(ours.weight_elements("dense") - theirs.weight_elements("dense"), 1024 * 4)
+    assert shapes.parameters(zero).active - shapes.parameters(same).active == 7 * 1024 * 4
+    assert_array_equal(
+        *(next(m.bytes for m in layer.messages if m.name == "expert dispatch") for layer in (ours, theirs))
+    )
+
+
+def test_biases_of_experts():
+    biased = one_layer(replace(TINY_MOE, moe=replace(TINY_MOE.moe, expert_bias=True, router_bias=True)), "moe")
+    plain = one_layer(TINY_MOE, "moe")
+    assert biased.weight_elements("expert") - plain.weight_elements("expert") == 8 * (2 * 1024 + 1024)
+    assert biased.weight_elements("dense") - plain.weight_elements("dense") == 8
+    some = cuts(ep=8)
+    assert one_layer(biased_model(), "moe", some).weight_elements("expert") * 8 == biased.weight_elements("expert")
+
+
+def biased_model():
+    return replace(TINY_MOE, moe=replace(TINY_MOE.moe, expert_bias=True))
+
+
+def test_kinds_of_layers():
+    assert shapes.kinds(TINY_HYBRID) == ("mamba", "local", "linear", "mtp")
+    assert shapes.kinds(TINY) == shapes.KINDS
+    assert_array_equal(shapes.kind_counts(TINY_HYBRID), [2, 4, 1, 1])
+    assert_array_equal(shapes.layer_kinds(TINY_HYBRID).sum(axis=0), [2, 4, 1, 0])
+    assert_array_equal(shapes.layer_kinds(TINY_HYBRID)[:, 1], [0, 1, 1, 0, 1, 1, 0])
+    assert norms(one_layer(TINY_HYBRID, "mamba")) == ["mixer norm", "feed-forward norm"]
+
+
+def test_parameters_and_work_add_up_over_kinds():
+    parts = {kind: one_layer(TINY_HYBRID, kind) for kind in TINY_HYBRID.kinds}
+    held = {kind: part.weight_elements("dense")[0] + part.weight_elements("expert")[0] for kind, part in parts.items()}
+    counted = shapes.parameters(TINY_HYBRID)
+    assert counted.total == 2 * held["mamba"] + 4 * held["local"] + held["linear"] + 2 * 32000 * 1024 + 1024
+    assert counted.total - counted.active == 6 / 8 * parts["linear"].weight_elements("expert")[0]
+    flop = shapes.flop_per_token(TINY_HYBRID, 2048)
+    window = 4 * 3 * 4 * 8 * 128 * np.array([256, 256 - 256**2 / 4096])
+    fixed = 3 * (2 * (2 * 4 * 2048 + 7 * 2048 * 16) + 5 * 4 * 128 * 128)
+    assert_allclose([flop.attention, flop.attention_causal], window + fixed)
+
+
+def test_limits_are_what_all_layers_have_in_common():
+    found = limits(question(TINY_HYBRID, machine()))
+    assert (found.heads, found.kv_heads, found.experts, found.layers) == (4, 4, 8, 7)
+
+
 # Ends -----------------------------------------------------------------------------------------------------------------
 
 
@@ -409,6 +520,14 @@ def test_tied_head_multiplies_but_holds_nothing():
     assert_array_equal(tied.matrix_flop, untied.matrix_flop)
     assert tied.weight_elements("dense")[0] == 1024
     assert untied.weight_elements("dense")[0] == 1024 + 16000 * 1024  # 32,000 is a multiple of 256
+
+
+def test_norm_after_the_embedding_and_bias_of_the_head():
+    plain, more = TINY, replace(TINY, embedding_norm=True, head_bias=True, final_norm=False)
+    embeddings = [shapes.embedding_shape(m, cuts(tp=2), 2048, SHARED).weight_elements("dense") for m in (plain, more)]
+    heads = [shapes.head_shape(m, cuts(tp=2), 2048, SHARED).weight_elements("dense") for m in (plain, more)]
+    assert embeddings[1] - embeddings[0] == 1024
+    assert heads[1] - heads[0] == 16000 - 1024
 
 
 def test_embedding_is_looked_up():

@@ -10,7 +10,7 @@ from clusterplan import shapes, step
 from clusterplan.formulas import network
 from clusterplan.layer import price_layers
 from clusterplan.layout import used_devices
-from examples import TINY, TINY_MOE, cuts, layouts, machine, model, question
+from examples import TINY, TINY_HYBRID, TINY_MOE, cuts, layouts, machine, model, question
 
 
 def stages_of(ask, some, rows, *, every):
@@ -33,7 +33,7 @@ def held(ask, some, rows, *, every=True):
 
 def random_table(rng, shape, count=300, seq_len=2048):
     """Cuts and layouts of all kinds, legal or not: sums and bounds hold for any."""
-    heads = shape.attention.heads
+    heads = next(layer.attention.heads for layer in shape.every_layer if layer.attention)
     ep = rng.choice([1, 2, 4, 8], count) if shape.is_moe else np.ones(count, int)
     some = cuts(
         tp=rng.choice([t for t in (1, 2, 4, 8) if heads % t == 0], count),
@@ -54,6 +54,7 @@ def random_table(rng, shape, count=300, seq_len=2048):
 MODELS = {
     "tiny": TINY,
     "tiny-moe": TINY_MOE,
+    "tiny-hybrid": TINY_HYBRID,
     "llama": model("llama-3.1-405b"),
     "deepseek": model("deepseek-v3"),
     "gpt3": model("gpt3-175b"),

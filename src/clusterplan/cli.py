@@ -488,6 +488,42 @@ def show_model(
     return 0
 
 
+@models.command(
+    "import",
+    help=_help(
+        "Write the profile of a model from its config.json.",
+        "clusterplan models import config.json -o my-model.toml",
+        "curl -sL URL/config.json | clusterplan models import - > my-model.toml",
+    ),
+)
+@takes("output", "force")
+def import_model(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A config.json, or - for stdin.")], **given: Any
+) -> int:
+    """Write the profile of a model from its config.json."""
+    from dataclasses import replace
+
+    from clusterplan.catalog import Catalog
+    from clusterplan.files import write_atomically
+    from clusterplan.reading import dump_model
+    from clusterplan.scenario import Scenario, load_model
+
+    file, force = given["output"], bool(given["force"])
+    file = None if file is not None and str(file) == "-" else file
+    if file is not None:
+        if file.suffix != ".toml":
+            raise typer.BadParameter(f"{file.name!r} does not end in .toml", param_hint="--output")
+        _refuse_unwritable(file, force=force)
+    _, record, warnings = load_model(Scenario(model=model), Catalog())
+    for warning in warnings:
+        _say(f"warning: {warning}")
+    if file is None:
+        _print(dump_model(record))
+    else:  # a profile has the name of its file
+        write_atomically(file, dump_model(replace(record, name=file.stem)), force=force)
+    return 0
+
+
 # --- Reading ----------------------------------------------------------------------------------------------------
 
 

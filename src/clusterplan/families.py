@@ -404,7 +404,7 @@ def _llama4(keys: Keys, family: Family) -> list[Layer]:
         without = [int((layer + 1) % every != 0) for layer in range(keys.layers)]
     elif not without:
         without = [int(kind == "chunked_attention") for kind in kinds or ()]
-    full = replace(base, rotary_dim=0, qk_norm=False)
+    full = replace(base, rotary_dim=0, qk_norm=False, qk_norm_weights="head")
     if not keys.has("attention_chunk_size"):
         if "attention_chunk_size" not in keys.table:
             keys.fail("attention_chunk_size is missing, and the shape cannot be told without it (null: no chunks)")

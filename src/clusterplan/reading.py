@@ -655,6 +655,50 @@ def _read(record: type, path: Path) -> tuple[Any, list[str]]:
     return reading.finish(), reading.problems
 
 
+def dump_model(model: Model) -> str:
+    """TOML text that :func:`read` turns into an equal model; what is as usual is left out.
+
+    Examples
+    --------
+    >>> attention = Attention(heads=8, kv_heads=2, head_dim=64, window=128)
+    >>> shape = dict(layers=2, hidden=512, vocab=1000, ffn=1408, gated_mlp=True, tied_embeddings=False)
+    >>> print(dump_model(Model(name="small", source="made up", attention=attention, **shape)))
+    name = "small"
+    source = "made up"
+    layers = 2
+    hidden = 512
+    vocab = 1000
+    ffn = 1408
+    gated_mlp = true
+    tied_embeddings = false
+    <BLANKLINE>
+    [attention]
+    heads = 8
+    kv_heads = 2
+    head_dim = 64
+    window = 128
+    <BLANKLINE>
+    """
+    import tomli_w
+
+    return tomli_w.dumps(_unusual(model))
+
+
+def _unusual(record: Any) -> dict[str, Any]:
+    """Fields of a record that differ from their defaults."""
+    content: dict[str, Any] = {}
+    for entry in dataclasses.fields(record):
+        value = getattr(record, entry.name)
+        default = entry.default if entry.default_factory is dataclasses.MISSING else entry.default_factory()
+        if value == default:
+            continue
+        if isinstance(value, Mapping):
+            content[entry.name] = {name: _unusual(part) for name, part in value.items()}
+        else:
+            content[entry.name] = _unusual(value) if dataclasses.is_dataclass(value) else value
+    return content
+
+
 def read_defaults(path: Path) -> Defaults:
     """Defaults from a ``defaults.toml``."""
     found, problems = _read_defaults(path)

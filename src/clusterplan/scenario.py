@@ -535,7 +535,18 @@ def _set(record: Record, name: str, scenario: Scenario) -> Record:
     return record
 
 
+ROUGH_TIME = (
+    "state spaces and linear attention: parameters and FLOP are exact, the time of such layers is a rough figure"
+)
+
+
 def load_model(scenario: Scenario, catalog: Catalog) -> tuple[str, Model, list[str]]:
+    """Text that came on standard input, the model, and what its description or our knowledge of it left open."""
+    text, model, warnings = _found(scenario, catalog)
+    return text, model, [*warnings, *([ROUGH_TIME] if model.has_fixed_state else [])]
+
+
+def _found(scenario: Scenario, catalog: Catalog) -> tuple[str, Model, list[str]]:
     """Text that came on standard input, the model, and what its description left open."""
     name = scenario.model
     if not name:

@@ -178,3 +178,10 @@ def test_array_equals_scalars():
         compute.model_flop_utilisation(flop, 2.0, sequence, 1e12),
         [compute.model_flop_utilisation(f, 2.0, s, 1e12) for f, s in pairs],
     )
+
+
+def test_scans_run_at_a_share_of_products():
+    assert compute.scan_s(0.0, 1e15, 0.7, 0.9) == 0
+    assert_allclose(compute.scan_s(1e12, 1e15, 0.7, 0.9), 1e-3 / (0.63 * compute.SCAN_EFFICIENCY))
+    work = np.array([1e9, 1e12])
+    assert_allclose(compute.scan_s(work, 1e15, 0.7, 0.9), [compute.scan_s(one, 1e15, 0.7, 0.9) for one in work])
