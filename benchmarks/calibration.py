@@ -40,9 +40,9 @@ def show(text: str) -> None:
 
 def fitted_source(rows: int, sources: int) -> str:
     return (
-        f"benchmarks/calibration.py: robust least squares on log step time over {rows} runs of {sources} sources, those "
-        "in profiles/measured, each constant within a prior around its former value; errors on sources that the fit had "
-        "not seen are in docs/validation.md"
+        f"benchmarks/calibration.py: robust least squares on log step time over {rows} runs of {sources} sources, "
+        "those in profiles/measured, each constant within a prior around its former value; errors on sources that "
+        "the fit had not seen are in docs/validation.md"
     )
 
 

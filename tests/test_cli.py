@@ -229,7 +229,7 @@ def test_a_bug_asks_to_be_reported():
 
 
 @pytest.mark.parametrize(
-    "command", ["size", "compare", "estimate", "explain", "profiles show", "profiles check", "models show"]
+    "command", ["size", "compare", "estimate", "explain", "calibrate", "profiles show", "profiles check", "models show"]
 )
 def test_help_of_each_command(command):
     result = run(*command.split(), "--help")
@@ -237,7 +237,7 @@ def test_help_of_each_command(command):
     assert f"Usage: clusterplan {command}" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["size", "compare", "estimate", "explain", "validate", "models show"])
+@pytest.mark.parametrize("command", ["size", "compare", "estimate", "explain", "validate", "calibrate", "models show"])
 def test_examples_stand_before_the_options(command):
     text = run(*command.split(), "--help").stdout
     assert 0 < text.index(f"  clusterplan {command.split()[0]} ") < text.index("Options:")
@@ -245,7 +245,7 @@ def test_examples_stand_before_the_options(command):
 
 @pytest.mark.parametrize("name", cli.OPTIONS)
 def test_every_option_is_on_a_command(name):
-    used = {*cli.QUESTION, *cli.LAYOUT, "all_stages", *cli.OUTPUT, "rows", "plot"}
+    used = {*cli.QUESTION, *cli.LAYOUT, "all_stages", *cli.OUTPUT, "rows", "plot", "into", "suffix"}
     assert name in used
 
 

@@ -133,8 +133,10 @@ def test_a_run_out_of_memory_has_no_error_but_an_end(judge):
 
 
 def test_a_schedule_that_is_not_modelled_is_named_and_keeps_its_row_apart(judge):
-    plain, bubble = (judge.row(run(vpp=1, framework=f"Megatron-LM, {name} schedule")) for name in ("1F1B", "ZB-1p"))
-    assert plain.inferred == ()
+    rows = (judge.row(run(vpp=1, framework=f"Megatron-LM, {name} schedule")) for name in ("1F1B", "ZB-V", "ZB-1p"))
+    plain, bubble, zero = rows
+    assert plain.inferred == zero.inferred == ()
+    assert zero.predicted_step_s < plain.predicted_step_s
     assert bubble.inferred == ("schedule: 1f1b",)
     assert plain.series == bubble.series
     assert plain.layout != bubble.layout

@@ -103,7 +103,7 @@ def group(question: Question, size: IntArray, stride: IntArray, devices: IntArra
                 nodes,
             )
         )
-    latency = np.array([system.scaleup_latency_s, *(tier.latency_s for tier in fabric.tiers)])
+    latency = network.tier_latency_s(system.scaleup_latency_s, tuple(tier.latency_s for tier in fabric.tiers))
     return Group(
         members=np.stack(members),
         bytes_per_s=np.stack(rates),
@@ -185,11 +185,13 @@ def _product_s(question: Question, product: Product) -> tuple[FloatArray, FloatA
     """Forward and backward time: the backward pass has a product for the input and one for the weight."""
     m, n, k, count = product.m, product.n, product.k, product.count
     stack = question.machine.stack
-    busiest = 1 + stack.expert_imbalance_fraction if product.pool == "expert" else 1.0
-    forward = _one_product_s(question, m, n, k, count) * busiest
+    forward = _one_product_s(question, m, n, k, count)
     of_input = _one_product_s(question, m, k, n, count)
     of_weight = _one_product_s(question, k, n, m, count, stack.accumulation_bytes)
-    backward = (of_input + of_weight) * busiest
+    backward = of_input + of_weight
+    if product.pool == "expert":
+        forward = compute.busiest_s(forward, stack.expert_imbalance_fraction)
+        backward = compute.busiest_s(backward, stack.expert_imbalance_fraction)
     if question.job.precision in ("fp8", "fp4", "int8"):
         forward = forward + _vector_s(question, CAST_BYTES * m * k * count, 1.0)
         backward = backward + _vector_s(question, CAST_BYTES * m * n * count, 1.0)
@@ -227,7 +229,7 @@ def _core_s(question: Question, core: Core) -> tuple[FloatArray, FloatArray]:
     share = device.attention_efficiency[question.machine.attention_kernel]
     forward = compute.attention_s(core.flop, core.keys, peak, share, device.in_training_efficiency)
     backward = compute.attention_s(
-        2 * core.flop, core.keys, peak, share * device.attention_backward_ratio, device.in_training_efficiency
+        2 * core.flop, core.keys, peak, share, device.in_training_efficiency, device.attention_backward_ratio
     )
     return forward, backward
 
@@ -306,7 +308,7 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
     # Products are overlapped with their traffic by copies inside a scale-up domain; across nodes nothing of it hides.
     inside = question.domain_devices % cuts.tp == 0
     exposed = {
-        "tp": network.exposed_s(traffic["tp"], np.where(inside, stack.tp_hidden_fraction, 0.0), work),
+        "tp": network.exposed_s(traffic["tp"], stack.tp_hidden_fraction, np.where(inside, work, 0.0)),
         "cp": network.exposed_s(traffic["cp"], stack.cp_hidden_fraction, core),
         "ep": network.exposed_s(traffic["ep"], stack.ep_hidden_fraction, work),
     }

@@ -33,6 +33,7 @@ from clusterplan.operators import (
     tensor_parallel_messages,
     vector,
 )
+from clusterplan.trace import formula
 from clusterplan.workload import Experts, Job, Layer, Model
 
 KINDS = ("dense", "moe", "mtp")
@@ -268,7 +269,8 @@ def _head(model: Model, cut: Share, software: Software, *, is_own: bool) -> list
     logits = cut.tokens * width
     head = product("output head", "head", cut.tokens, width, model.hidden, saved=False)
     # Both passes: losses run them back to back.
-    loss = replace(vector("loss", "head", logits), forward_bytes=software.logit_traffic_bytes * logits)
+    traffic = loss_traffic_bytes(logits, software.logit_traffic_bytes)
+    loss = replace(vector("loss", "head", logits), forward_bytes=traffic)
     return [replace(head, weight_elements=owned), loss]
 
 
@@ -324,10 +326,30 @@ def _workers(shape: Shape) -> Iterable[Work]:
     return (o for o in shape.operators if not isinstance(o, Message))
 
 
+@formula
+def kept_bytes(nominal: FloatArray, factor: float) -> FloatArray:
+    """What an operator keeps for the backward pass: its nominal result, or its scores, times what software holds of it.
+
+    >>> kept_bytes(np.array([100.0]), 1.5).tolist()
+    [150.0]
+    """
+    return nominal * factor
+
+
+@formula
+def loss_traffic_bytes(logits: FloatArray, logit_traffic_bytes: float) -> FloatArray:
+    """Memory traffic of the loss, both passes. [byte]
+
+    >>> loss_traffic_bytes(np.array([1000.0]), 17.0).tolist()
+    [17000.0]
+    """
+    return logits * logit_traffic_bytes
+
+
 def _held_bytes(operator: Work, stack: Stack, eager: bool) -> FloatArray:
     if isinstance(operator, Core) and eager:
-        return operator.scores * stack.score_bytes
-    return operator.saved_bytes * stack.activation_factor
+        return kept_bytes(operator.scores, stack.score_bytes)
+    return kept_bytes(operator.saved_bytes, stack.activation_factor)
 
 
 def layer_kinds(model: Model) -> FloatArray:

@@ -294,7 +294,7 @@ def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: Stage
     return StageMemory(
         **parts,
         fragmentation_bytes=memory.fragmentation_bytes(allocated, stack.fragmentation_fraction),
-        context_bytes=np.full_like(allocated, stack.context_bytes),
+        context_bytes=memory.context_bytes(allocated, stack.context_bytes),
     )
 
 
@@ -317,8 +317,10 @@ def _data_parallel(
     pieces = np.where(gathers, np.maximum(np.max(stages.layers, axis=1)[pair], 1), 1)
 
     def moved_s(size: float) -> FloatArray:
-        alone = pieces * _ring_s(dense_group, size * dense / pieces)
-        return alone + pieces * _ring_s(expert_group, size * expert / pieces) if question.model.is_moe else alone
+        alone = pieces * _ring_s(dense_group, network.message_bytes(dense / pieces, size))
+        if not question.model.is_moe:
+            return alone
+        return alone + pieces * _ring_s(expert_group, network.message_bytes(expert / pieces, size))
 
     reduce, gather = moved_s(stack.gradient_message_bytes), moved_s(stack.weight_bytes)
     times = np.where(gathers, micro_batches(layouts, cuts), 1)

@@ -104,11 +104,12 @@ class Recorder:
         """Figures that went into any formula, by profile and key, with the formulas that used them."""
         found: dict[tuple[str, str], tuple[Figure, list[str]]] = {}
         for call in self.calls:
-            for value in call.inputs.values():
-                if isinstance(value, Figure):
-                    _, users = found.setdefault((value.origin.profile, value.origin.key), (value, []))
-                    if call.name not in users:
-                        users.append(call.name)
+            for given in call.inputs.values():
+                for value in given if isinstance(given, tuple) else (given,):
+                    if isinstance(value, Figure):
+                        _, users = found.setdefault((value.origin.profile, value.origin.key), (value, []))
+                        if call.name not in users:
+                            users.append(call.name)
         return found
 
 

@@ -148,6 +148,7 @@ def attention_s(
     peak_flop_per_s: ArrayLike,
     attention_efficiency: ArrayLike,
     in_training_efficiency: ArrayLike,
+    direction_ratio: ArrayLike = 1.0,
 ) -> FloatArray:
     """Time of fused attention without its projections.
 
@@ -163,6 +164,8 @@ def attention_s(
         Share of the peak that the kernel reaches on long sequences.
     in_training_efficiency : array_like
         What a long run leaves of it.
+    direction_ratio : array_like
+        Share of this pass over that of the forward pass.
 
     Returns
     -------
@@ -187,7 +190,32 @@ def attention_s(
     """
     flop, sequence = np.asarray(flop, dtype=float), np.asarray(sequence, dtype=float)
     ramp = sequence / (sequence + ATTENTION_HALF_LENGTH)
-    return flop / (np.asarray(peak_flop_per_s) * attention_efficiency * in_training_efficiency * ramp)
+    share = np.asarray(attention_efficiency) * direction_ratio * in_training_efficiency
+    return flop / (np.asarray(peak_flop_per_s) * share * ramp)
+
+
+@formula
+def busiest_s(mean_s: ArrayLike, imbalance_fraction: ArrayLike) -> FloatArray:
+    """Time of the busiest of the ranks that share a layer's experts; the others wait for it.
+
+    Parameters
+    ----------
+    mean_s : array_like
+        Time of a rank with the mean number of tokens, shape ``(cut,)``. [s]
+    imbalance_fraction : array_like
+        Tokens of the busiest rank over the mean, less 1.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(cut,)``. [s]
+
+    Examples
+    --------
+    >>> float(busiest_s(2.0, 0.1))
+    2.2
+    """
+    return np.asarray(mean_s, dtype=float) * (1 + np.asarray(imbalance_fraction))
 
 
 @formula

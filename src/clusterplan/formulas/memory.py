@@ -167,6 +167,30 @@ def fragmentation_bytes(allocated_bytes: ArrayLike, fragmentation_fraction: Arra
 
 
 @formula
+def context_bytes(stage: ArrayLike, runtime_bytes: ArrayLike) -> FloatArray:
+    """Runtime context and communicators, the same on every device.
+
+    Parameters
+    ----------
+    stage : array_like
+        Any array of the shape that is wanted, ``(layout, stage)``.
+    runtime_bytes : array_like
+        What the runtime and its communicators hold. [byte]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout, stage)``. [byte]
+
+    Examples
+    --------
+    >>> context_bytes(np.zeros((1, 2)), 3e9).tolist()
+    [[3000000000.0, 3000000000.0]]
+    """
+    return np.zeros_like(np.asarray(stage, dtype=float)) + runtime_bytes
+
+
+@formula
 def usable_bytes(memory_bytes: ArrayLike, margin_fraction: ArrayLike) -> FloatArray:
     """Memory that a safe plan may fill.
 

@@ -74,6 +74,54 @@ def members_in_block(
 
 
 @formula
+def tier_latency_s(scaleup_latency_s: float, fabric_latency_s: tuple[float, ...]) -> FloatArray:
+    """Latency of one step of a collective on each tier, from inside out.
+
+    Parameters
+    ----------
+    scaleup_latency_s : float
+        Inside a scale-up domain. [s]
+    fabric_latency_s : tuple of float
+        On the levels of the fabric. [s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(tier,)``. [s]
+
+    Examples
+    --------
+    >>> tier_latency_s(2e-6, (1e-5, 2e-5)).tolist()
+    [2e-06, 1e-05, 2e-05]
+    """
+    return np.array([scaleup_latency_s, *fabric_latency_s], dtype=float)
+
+
+@formula
+def message_bytes(parameters: ArrayLike, bytes_per_parameter: ArrayLike) -> FloatArray:
+    """Size of the gradients or weights of a device on the network.
+
+    Parameters
+    ----------
+    parameters : array_like
+        Parameters that the device holds, shape ``(layout,)``.
+    bytes_per_parameter : array_like
+        Bytes of each on the network. [byte]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [byte]
+
+    Examples
+    --------
+    >>> float(message_bytes(1e9, 4))
+    4000000000.0
+    """
+    return np.asarray(parameters, dtype=float) * bytes_per_parameter
+
+
+@formula
 def scaleup_bytes_per_s(
     line_bytes_per_s: ArrayLike, efficiency: ArrayLike, topology: str, members: ArrayLike, domain_devices: ArrayLike
 ) -> FloatArray:
