@@ -43,7 +43,14 @@ def test_experts_are_cut_like_attention_or_not_at_all():
 def test_fixed_axes():
     ask = question(TINY_MOE, machine())
     some = space.all_cuts(ask, Fixed(tp=4, cp=2, ep=8, etp=1, micro_batch=3, recompute="full"))
-    assert (some.size, some.tp[0], some.cp[0], some.ep[0], some.micro_batch[0], some.recompute[0]) == (1, 4, 2, 8, 3, 2)
+    assert (some.size, some.tp[0], some.cp[0], some.ep[0], some.micro_batch[0], some.recompute[0]) == (
+        1,
+        4,
+        2,
+        8,
+        3,
+        RECOMPUTE.index("full"),
+    )
     assert space.all_cuts(ask, Fixed(tp=3)).size == 0  # 8 heads
     assert space.pipelines(ask, Fixed(pp=4, vpp=2), schedules=ALL) == [(4, 2)]
     assert space.pipelines(ask, Fixed(pp=1, vpp=2), schedules=ALL) == []

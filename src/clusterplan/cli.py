@@ -116,7 +116,7 @@ OPTIONS: dict[str, Any] = {
     "etp": _text("--etp", "N", "Tensor-parallel group of the experts."),
     "dp": _text("--dp", "N", "Data-parallel replicas. [default: what the devices allow]"),
     "micro_batch": _text("--micro-batch", "N", "Sequences of a micro-batch."),
-    "recompute": _text("--recompute", "MODE", "none, selective or full. [default: the least that fits]"),
+    "recompute": _text("--recompute", "MODE", "none, selective, half or full. [default: the least that fits]"),
     "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3 or fsdp."),
     "schedule": _text("--schedule", "NAME", "none, 1f1b or interleaved."),
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),

@@ -12,7 +12,7 @@ from typing import Literal
 Topology = Literal["switch", "mesh", "torus"]
 """Shape of a network tier: any pair at full speed, a link per pair, or rings along three axes."""
 
-Recompute = Literal["none", "selective", "full"]
+Recompute = Literal["none", "selective", "half", "full"]
 Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
 Schedule = Literal["none", "1f1b", "interleaved", "zb-1p", "zb-2p"]
 

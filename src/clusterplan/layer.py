@@ -14,7 +14,7 @@ from clusterplan import shapes
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.formulas import compute, network
 from clusterplan.hardware import Machine
-from clusterplan.layout import RECOMPUTE, Cuts
+from clusterplan.layout import RECOMPUTED_LAYERS, Cuts
 from clusterplan.operators import ELEMENT_BYTES, Core, Message, Product, Scan, Shape, Software, Vector, Work
 from clusterplan.workload import Job, Model
 
@@ -271,7 +271,7 @@ def _traffic_s(question: Question, cuts: Cuts, shape: Shape) -> dict[str, FloatA
         "ep": group(question, cuts.ep, cuts.etp),
         "etp": group(question, cuts.etp, one),
     }
-    again = (cuts.recompute == RECOMPUTE.index("full")).astype(np.float64)
+    again = RECOMPUTED_LAYERS[cuts.recompute]
     total = {name: np.zeros(cuts.size) for name in groups}
     for message in shape.messages:
         times = message.forward * (1 + again) + message.backward
@@ -295,13 +295,12 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
         forward, backward = forward + ahead, backward + back
         if isinstance(operator, Core | Scan):
             core = core + ahead + back
-        again = shapes.is_recomputed(operator, cuts, stack) & is_layer
+        again = shapes.recomputed_share(operator, cuts, stack) if is_layer else zero
         if isinstance(operator, Vector | Scan):
-            vector = vector + np.where(again, 2 * ahead, ahead) + back
-        if is_layer:
-            recompute = recompute + np.where(again, ahead, 0.0)
-            flop = operator.full_flop if isinstance(operator, Product | Core | Scan) else zero
-            recompute_flop = recompute_flop + np.where(again, flop, 0.0)
+            vector = vector + (1 + again) * ahead + back
+        recompute = recompute + again * ahead
+        flop = operator.full_flop if isinstance(operator, Product | Core | Scan) else zero
+        recompute_flop = recompute_flop + again * flop
     host = stack.host_s_per_layer if is_layer else 0.0
     work = compute.launched_s(forward, host) + compute.launched_s(backward, host)
     traffic = _traffic_s(question, cuts, shape)
@@ -315,6 +314,8 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
     contention = [network.contention_s(traffic[g], exposed[g], stack.contention_fraction) for g in exposed]
     kept = shapes.saved_bytes(shape, cuts, stack, question.is_eager) if is_layer else zero
     held = shapes.working_bytes(shape, stack, question.is_eager)
+    # Where only some layers run again, the working set is that of one that does.
+    least = np.where(RECOMPUTED_LAYERS[cuts.recompute] > 0, shape.input_bytes, kept)
     return LayerTable(
         compute_s=work,
         recompute_s=recompute,
@@ -324,7 +325,7 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
         ep_exposed_s=exposed["ep"],
         contention_s=np.sum(contention, axis=0),
         saved_bytes=kept if is_layer else held,
-        working_bytes=np.maximum(held - kept, 0.0) if is_layer else zero,
+        working_bytes=np.maximum(held - least, 0.0) if is_layer else zero,
         dense_parameters=shape.weight_elements("dense"),
         expert_parameters=shape.weight_elements("expert"),
         recompute_flop=recompute_flop,

@@ -15,8 +15,11 @@ import numpy as np
 
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
 
-RECOMPUTE = ("none", "selective", "full")
-"""Recompute modes; a table holds the index."""
+RECOMPUTE = ("none", "selective", "half", "full")
+"""Recompute modes; a table holds the index. ``half`` runs every second layer again, ``full`` every one."""
+
+RECOMPUTED_LAYERS = np.array([0.0, 0.0, 0.5, 1.0])
+"""Share of the layers that are run again as a whole, by mode."""
 
 SHARDING = ("none", "zero1", "zero2", "zero3", "fsdp")
 """What data-parallel ranks share instead of repeating; a table holds the index."""

@@ -13,9 +13,9 @@ from math import gcd
 
 import numpy as np
 
-from clusterplan.arrays import BoolArray, FloatArray, IntArray, total
+from clusterplan.arrays import FloatArray, IntArray, total
 from clusterplan.hardware import Stack
-from clusterplan.layout import RECOMPUTE, Cuts, Limits
+from clusterplan.layout import RECOMPUTE, RECOMPUTED_LAYERS, Cuts, Limits
 from clusterplan.mixers import gathered_width, mixer
 from clusterplan.operators import (
     ELEMENT_BYTES,
@@ -303,18 +303,17 @@ def boundary_bytes(model: Model, cuts: Cuts, seq_len: int, software: Software) -
     return ELEMENT_BYTES * cut.tokens / cut.tp * model.hidden
 
 
-def is_recomputed(operator: Work, cuts: Cuts, stack: Stack) -> BoolArray:
-    """Whether an operator's forward pass is run again before its backward pass, shape ``(cut,)``."""
-    selective = operator.module in stack.selective_modules
+def recomputed_share(operator: Work, cuts: Cuts, stack: Stack) -> FloatArray:
+    """How often, on the mean over layers, an operator runs again before its backward pass, shape ``(cut,)``."""
     mode = np.asarray(cuts.recompute)
-    return (mode == RECOMPUTE.index("full")) | ((mode == RECOMPUTE.index("selective")) & selective)
+    selective = (mode == RECOMPUTE.index("selective")) & (operator.module in stack.selective_modules)
+    return RECOMPUTED_LAYERS[mode] + selective
 
 
 def saved_bytes(shape: Shape, cuts: Cuts, stack: Stack, eager: bool) -> FloatArray:
-    """What one layer keeps for the backward pass of one micro-batch, shape ``(cut,)``. [byte]"""
-    kept = [np.where(is_recomputed(o, cuts, stack), 0.0, _held_bytes(o, stack, eager)) for o in _workers(shape)]
-    full = np.asarray(cuts.recompute) == RECOMPUTE.index("full")
-    return np.where(full, shape.input_bytes, np.sum(kept, axis=0))
+    """What one layer keeps for the backward pass of one micro-batch, on the mean, shape ``(cut,)``. [byte]"""
+    kept = [(1 - recomputed_share(o, cuts, stack)) * _held_bytes(o, stack, eager) for o in _workers(shape)]
+    return total(kept) + RECOMPUTED_LAYERS[np.asarray(cuts.recompute)] * shape.input_bytes
 
 
 def working_bytes(shape: Shape, stack: Stack, eager: bool) -> FloatArray:
