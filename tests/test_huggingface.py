@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,8 @@ def test_period_of_windows_that_is_not_said_is_warned_of():
     model, warnings = read(config("gemma-3-1b", sliding_window_pattern=...))
     assert model == shape("gemma-3-1b")
     assert warnings == [
-        "some/config.json: layer_types is missing; attention is full in every 6th layer, as transformers has it"
+        "some/config.json: layer_types (or sliding_window_pattern) is missing; attention is full in every 6th layer, "
+        "as transformers has it"
     ]
 
 
@@ -287,6 +289,16 @@ def test_experts_beside_dense_parts():
     assert_allclose(counted.active - counted.embedding, 27e9, rtol=0.01)
 
 
+def test_indexer_picks_keys():
+    # DeepSeek-V3.2-Exp, config.json of the published inference code: 64 heads of 128 pick 2,048 keys
+    changes = {"index_topk": 2048, "index_n_heads": 64, "index_head_dim": 128}
+    before, after = shape("deepseek-v3"), shape("deepseek-v3", model_type="deepseek_v32", **changes)
+    assert (after.attention.window, after.attention.index_heads, after.attention.index_dim) == (2048, 64, 128)
+    by_layer = 1536 * 64 * 128 + 7168 * (128 + 64) + 2 * 128
+    assert shapes.parameters(after).total - shapes.parameters(before).total == 61 * by_layer
+    assert "index_n_heads" in refusal(config("deepseek-v3", model_type="deepseek_v32", index_topk=2048))
+
+
 def test_states_of_fixed_size():
     jamba, falcon = shape("jamba-v0.1").kinds["mamba-moe"], shape("falcon-mamba-7b").kinds["mamba"]
     assert jamba.state_space == StateSpace(inner=8192, state=16, conv=4, dt_rank=256, inner_norms=True)
@@ -312,7 +324,7 @@ def test_biases_of_latent_attention():
 
 @pytest.mark.parametrize("kind", ["llama", "mistral", "qwen2"])
 def test_llama_like_models_are_not_tied_when_the_key_is_absent(kind):
-    assert not shape("llama-3.1-8b", model_type=kind, tie_word_embeddings=...).tied_embeddings
+    assert not shape("llama-3.1-8b", model_type=kind, sliding_window=None, tie_word_embeddings=...).tied_embeddings
 
 
 # --- Names, parts, assumptions -------------------------------------------------------------------------------------
@@ -387,6 +399,56 @@ def test_most_families_have_a_configuration_here():
     assert len(kinds & set(FAMILIES)) >= 45
 
 
+# Keys that transformers leaves out of a file where they are as in the class; their absence is no question.
+DEFAULTED = {
+    "tie_word_embeddings",
+    "attention_bias",
+    "num_nextn_predict_layers",
+    "num_mtp_modules",
+    "use_qk_norm",
+    "qk_layernorm",
+    "lm_head_bias",
+    "use_parallel_residual",
+    "new_decoder_architecture",
+    "num_kv_heads",
+    "multi_query_attention",
+    "add_qkv_bias",
+    "head_dim",
+    "rotary_dim",
+    "partial_rotary_factor",
+    "sliding_window",
+    "intermediate_size",
+    "attn_config",
+    "alibi",
+}
+
+
+def told(table):
+    """The error, or the shape and what is warned of, as a text."""
+    try:
+        model, warnings = read(table)
+    except ClusterplanError as problem:
+        return str(problem)
+    return f"{replace(model, name='', source='')} {warnings}"
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_a_missing_key_is_named_or_changes_nothing(name):
+    table = config(name)
+    whole = told(table)
+    for part in [table, *(table[key] for key in ("text_config", "attn_config", "ffn_config") if key in table)]:
+        for key in sorted(set(part) - {"model_type", "text_config", "vision_config"}):
+            value = part.pop(key)
+            outcome = told(table)
+            part[key] = value
+            assert key in DEFAULTED or key in outcome or outcome == whole, (key, outcome)
+
+
+def test_consistency_is_that_of_profiles():
+    message = refusal(config("qwen3-next-80b-a3b", linear_num_key_heads=3))
+    assert "kinds.linear.linear_attention.key_heads must divide value_heads = 32" in message
+
+
 # --- Refusals ------------------------------------------------------------------------------------------------------
 
 UNKNOWN = {"model_type": "brandnew"}
@@ -395,8 +457,12 @@ UNKNOWN = {"model_type": "brandnew"}
 @pytest.mark.parametrize(
     ("name", "changes", "named"),
     [
-        ("llama-3.1-8b", {"hidden_size": ...}, "hidden_size (or n_embd, n_embed) is missing"),
-        ("llama-3.1-8b", {"intermediate_size": None}, "intermediate_size (or n_inner, ffn_dim) is null"),
+        ("llama-3.1-8b", {"hidden_size": ...}, "hidden_size (or n_embd, n_embed, d_model) is missing"),
+        (
+            "llama-3.1-8b",
+            {"intermediate_size": None},
+            "intermediate_size (or n_inner, ffn_dim, ffn_hidden_size) is null",
+        ),
         ("llama-3.1-8b", {"vocab_size": ...}, "vocab_size"),
         ("llama-3.1-8b", {"hidden_size": 4100}, "head_dim is missing"),
         ("llama-3.1-8b", {"num_key_value_heads": 5}, "num_key_value_heads = 5"),
@@ -411,7 +477,7 @@ UNKNOWN = {"model_type": "brandnew"}
         ("llama-3.1-8b", {"is_encoder_decoder": True}, "is_encoder_decoder"),
         ("llama-3.1-8b", {"full_attention_interval": 4}, "full_attention_interval"),
         ("llama-3.1-8b", {"cross_attention_layers": [3]}, "cross_attention_layers"),
-        ("llama-3.1-8b", {"model_type": "deepseek_v32"}, "model_type deepseek_v32"),
+        ("llama-3.1-8b", {"model_type": "kimi_linear"}, "model_type kimi_linear"),
         ("llama-3.1-8b", {"model_type": "gemma2", "head_dim": 128}, "sliding_window is missing"),
         ("llama-3.1-8b", {"model_type": "mistral", "num_key_value_heads": ...}, "num_key_value_heads (or"),
         ("llama-3.1-8b", {"model_type": "qwen3"}, "head_dim (or attention_head_dim, kv_channels) is missing"),

@@ -91,6 +91,14 @@ def test_window_bounds_the_work():
     assert_array_equal(full.matrix_flop, window.matrix_flop)
 
 
+def test_indexer_sees_all_keys_and_attention_a_few():
+    picked = replace(PLAIN, window=512, index_heads=4, index_dim=64)
+    layer = mixed(Layer(attention=picked))
+    index = 2 * 4 * 64 * 2048 * 1024
+    assert_allclose(layer.attention_flop, mixed(LAYERS["window"]).attention_flop + index)
+    assert parameters(Layer(attention=picked)) - parameters(LAYERS["window"]) == 1024 * (4 * 64 + 64 + 4) + 2 * 64
+
+
 # A. Gu, T. Dao, "Mamba," 2023: projections of 2 E D^2 and E D^2 dominate, with convolution, maps and states besides
 def test_mamba():
     found = products(LAYERS["mamba"])

@@ -76,7 +76,7 @@ class Keys:
         present = [name for name in names if self.has(name)]
         if not present:
             if default is None:
-                others = f" (or {', '.join(names[1:3])})" if names[1:] else ""
+                others = f" (or {', '.join(names[1:])})" if names[1:] else ""
                 state = "null" if names[0] in self.table else "missing"
                 self.fail(f"{names[0]}{others} is {state}, and the shape cannot be told without it")
             return [default] * layers
@@ -271,6 +271,19 @@ def attention(keys: Keys, family: Family) -> Attention:
     )
 
 
+def _indexed(keys: Keys, family: Family) -> list[Layer]:
+    """deepseek_v32, glm_moe_dsa: an indexer picks the keys that a query attends to."""
+    if keys.whole("index_topk_freq", default=1) != 1:
+        keys.fail("index_topk_freq is not 1: layers that share an indexer, which a model profile cannot say")
+    picked = replace(
+        attention(keys, family),
+        window=keys.whole("index_topk", most=LARGEST_TABLE),
+        index_heads=keys.whole("index_n_heads"),
+        index_dim=keys.whole("index_head_dim"),
+    )
+    return [Layer(attention=picked)] * keys.layers
+
+
 def _rotary(keys: Keys, family: Family, head_dim: int) -> int | None:
     """Width of a head that turns with its position; None for all of it, or where positions are learned."""
     if family.positions and not callable(family.positions):
@@ -350,6 +363,14 @@ def _everywhere(keys: Keys, _: Family) -> list[int]:
     return [keys.whole("sliding_window", most=LARGEST_TABLE, default=0)] * keys.layers
 
 
+def _mistral_window(keys: Keys, _: Family) -> list[int]:
+    """mistral: the window of its first model where the key is absent."""
+    if "sliding_window" not in keys.table and layer_types(keys) is None:
+        keys.warn("sliding_window is missing; 4,096 tokens, as transformers has it (null for full attention)")
+        return [4096] * keys.layers
+    return _everywhere(keys, _)
+
+
 def _everywhere_if_given(keys: Keys, family: Family) -> list[int]:
     """A family that has no windows, or none that is known."""
     if keys.has("sliding_window") and keys.flag("use_sliding_window", True):
@@ -373,9 +394,8 @@ def _every(period: int, *names: str) -> Callable[[Keys, Family], list[int]]:
         if "sliding_window" in keys.table and not keys.has("sliding_window"):
             return [0] * keys.layers
         if not any(keys.has(name) for name in names):
-            keys.warn(
-                f"layer_types is missing; attention is full in every {_nth(period)} layer, as transformers has it"
-            )
+            missing = " (or ".join(("layer_types", *names)) + ")" * len(names)
+            keys.warn(f"{missing} is missing; attention is full in every {_nth(period)} layer, as transformers has it")
         full = keys.whole(*names, default=period) if names else period
         return [_window(keys) if (layer + 1) % full else 0 for layer in range(keys.layers)]
 
@@ -415,9 +435,14 @@ def _llama4(keys: Keys, family: Family) -> list[Layer]:
 def _shared_keys(keys: Keys, family: Family) -> list[Layer]:
     """hunyuan: of every few layers only the first projects keys and values (CLA)."""
     base = attention(keys, family)
-    share = keys.whole("cla_share_factor") if keys.flag("use_cla", False) else 1
+    is_shared = keys.flag("use_cla", None if keys.text("model_type") == "hunyuan" else False)
+    share = keys.whole("cla_share_factor") if is_shared else 1
     keys.used.add("cla_share_factor")
     return [Layer(attention=replace(base, shared_kv=layer % share > 0)) for layer in range(keys.layers)]
+
+
+def _hunyuan_norms(keys: Keys) -> bool:
+    return keys.flag("use_qk_norm", None if keys.text("model_type") == "hunyuan" else True)
 
 
 def _factorised(keys: Keys, family: Family) -> list[Layer]:
@@ -745,7 +770,8 @@ def _llama4_experts(keys: Keys, _: Family) -> list[Layer]:
 
 def _jamba_experts(keys: Keys, family: Family) -> list[Layer]:
     """jamba: experts in one layer of a period, as wide as the dense part of the others."""
-    if keys.whole("num_experts", default=1) == 1:
+    if keys.whole("num_experts") == 1:
+        keys.used |= {"expert_layer_period", "expert_layer_offset"}
         return dense(keys, family)
     period, offset = keys.whole("expert_layer_period"), keys.whole("expert_layer_offset", least=0)
     moe = Experts(experts=keys.whole("num_experts"), top_k=keys.whole(*TOP_K), ffn=keys.whole("intermediate_size"))
@@ -758,7 +784,8 @@ def _hunyuan(keys: Keys, _: Family) -> list[Layer]:
     dense_widths = keys.each(layers, "intermediate_size")
     widths = keys.each(layers, "moe_intermediate_size") if keys.has("moe_intermediate_size") else dense_widths
     experts, top_k = keys.each(layers, *EXPERTS), keys.each(layers, *TOP_K)
-    shared = keys.each(layers, "num_shared_expert", least=0) if keys.flag("use_mixed_mlp_moe", False) else [0] * layers
+    is_mixed = keys.flag("use_mixed_mlp_moe", None if keys.text("model_type") == "hunyuan" else True)
+    shared = keys.each(layers, "num_shared_expert", least=0) if is_mixed else [0] * layers
     skipped = keys.whole("moe_layer_num_skipped", least=0, default=0)
     return [
         Layer(ffn=dense_widths[at])
@@ -855,8 +882,11 @@ def _unknown_feed_forward(keys: Keys, family: Family) -> list[Layer]:
         sparse = _deepseek_sparse(keys)
     elif keys.has("mlp_only_layers") or keys.has("decoder_sparse_step"):
         sparse = _qwen3_sparse(keys)
+    else:
+        keys.warn("no key says which layers are dense (first_k_dense_replace, mlp_only_layers); none is")
     where = f"in {sum(sparse)} of {keys.layers} layers"
-    keys.warn(f"experts are read as gated, {where}, {f'shared ones {shared} wide' if shared else 'none shared'}")
+    beside = f"shared ones {shared} wide" if shared else "none shared (no n_shared_experts)"
+    keys.warn(f"experts are read as gated, {where}, {beside}")
     return _some_sparse(keys, moe, sparse)
 
 
@@ -908,7 +938,7 @@ _GRANITE_MOE = Family(
 )
 _HUNYUAN = Family(
     tied=None,
-    qk_norm=("use_qk_norm", False),
+    qk_norm=_hunyuan_norms,
     qkv_bias=("attention_bias", False),
     output_bias=("attention_bias", False),
     mixers=_shared_keys,
@@ -946,7 +976,7 @@ def _mpt_positions(keys: Keys) -> int:
 
 FAMILIES: dict[str, Family] = {
     "llama": LLAMA,
-    "mistral": _MISTRAL,
+    "mistral": replace(_MISTRAL, windows=_mistral_window),
     "ministral": _MISTRAL,
     "mixtral": replace(_MISTRAL, feed_forward=_mixtral),
     "phi3": _MISTRAL,
@@ -1007,6 +1037,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "deepseek_v2": _LATENT,
     "deepseek_v3": _LATENT,
+    "deepseek_v32": replace(_LATENT, mixers=_indexed),
+    "glm_moe_dsa": replace(_LATENT, mixers=_indexed),
     "kimi_k2": _LATENT,
     "longcat_flash": replace(_LATENT, feed_forward=_longcat),
     "glm": Family(qkv_bias=("attention_bias", True), rotary=0.5),
@@ -1039,7 +1071,7 @@ FAMILIES: dict[str, Family] = {
     "hunyuan": _HUNYUAN,
     "hunyuan_v1_moe": _HUNYUAN,
     "hunyuan_v1_dense": replace(_HUNYUAN, feed_forward=None),
-    "step3_text": Family(mixers=_factorised, feed_forward=_step3),
+    "step3_text": Family(head_dim_default=False, mixers=_factorised, feed_forward=_step3),
     "minimax_m2": Family(
         head_dim_default=False,
         qk_norm=("use_qk_norm", True),

@@ -27,13 +27,13 @@ from clusterplan.families import (
     quote,
     windowed,
 )
+from clusterplan.reading import inconsistent
 from clusterplan.workload import Experts, Layer, Model, compress
 
 LARGEST_MODEL = 10**18
 """assumed: no model has more parameters; products of larger shapes would leave 64 bits."""
 
 _REFUSED = {
-    "deepseek_v32": "attention to the keys that an indexer picks (index_topk)",
     "kimi_linear": "a delta rule with gates for each channel (linear_attn_config)",
     "mllama_text_model": "cross-attention to images in some layers (cross_attention_layers)",
     "gemma3n_text": "a stream of several parts (altup_num_inputs)",
@@ -136,7 +136,10 @@ def read_model(text: str, where: str) -> tuple[Model, list[str]]:
     )
     _refuse_unread(keys)
     _refuse_huge(keys, model, layers)
-    return with_layers(model, layers), keys.warnings
+    model = with_layers(model, layers)
+    for name, text in inconsistent(model):
+        keys.fail(f"{name} {text}")
+    return model, keys.warnings
 
 
 def with_layers(model: Model, layers: Sequence[Layer]) -> Model:

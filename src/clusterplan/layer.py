@@ -227,9 +227,9 @@ def _core_s(question: Question, core: Core) -> tuple[FloatArray, FloatArray]:
         )
         return forward, backward
     share = device.attention_efficiency[question.machine.attention_kernel]
-    forward = compute.attention_s(core.flop, core.keys, peak, share, device.in_training_efficiency)
+    forward = compute.attention_s(core.flop, core.reach, peak, share, device.in_training_efficiency)
     backward = compute.attention_s(
-        2 * core.flop, core.keys, peak, share, device.in_training_efficiency, device.attention_backward_ratio
+        2 * core.flop, core.reach, peak, share, device.in_training_efficiency, device.attention_backward_ratio
     )
     return forward, backward
 

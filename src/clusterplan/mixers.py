@@ -115,6 +115,32 @@ def _rotated(model: Model, a: Attention) -> int:
     return 0 if model.learned_positions else a.head_dim
 
 
+def _indexer(model: Model, a: Attention, cut: Share, seq_len: int) -> list[Operator]:
+    """Scores of all keys by a few small heads; each tensor-parallel rank needs the choice, so each makes it.
+
+    References: DeepSeek-AI, "DeepSeek-V3.2-Exp," 2025, section 2.1, and its published inference code.
+    """
+    if not a.index_heads:
+        return []
+    width, queries = a.index_heads * a.index_dim, cut.tokens / cut.batch
+    return [
+        product("index queries", "qkv", cut.tokens, width, a.q_lora_rank or model.hidden),
+        product("index keys", "qkv", cut.tokens, a.index_dim, model.hidden),
+        norm("index key norm", cut.tokens * a.index_dim, 2.0 * a.index_dim),
+        product("index weights", "qkv", cut.tokens, a.index_heads, model.hidden),
+        Core(
+            name="index scores",
+            module="core_attn",
+            heads=a.index_heads * cut.batch,
+            queries=queries,
+            keys=np.full_like(queries, seq_len),
+            qk_dim=a.index_dim,
+            value_dim=0,
+            saved_bytes=cut.zero,
+        ),
+    ]
+
+
 def _attention(model: Model, a: Attention, cut: Share, seq_len: int) -> list[Operator]:
     heads = a.heads / cut.tp
     kv_heads = heads if a.is_latent else _local(a.kv_heads, cut)
@@ -137,6 +163,7 @@ def _attention(model: Model, a: Attention, cut: Share, seq_len: int) -> list[Ope
             forward=1,
             backward=2,
         ),
+        *_indexer(model, a, cut, seq_len),
         Core(
             name="attention core",
             module="core_attn",

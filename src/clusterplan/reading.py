@@ -230,13 +230,15 @@ def _out_of_range(record: type, name: str, si: float, key: str, written: float) 
     return f"must be {right}, not {shown(written)}"
 
 
-def _inconsistent(record: object) -> Iterator[tuple[str, str]]:
+def inconsistent(record: object) -> Iterator[tuple[str, str]]:
     """Fields that contradict other fields of the same record, with what would be right."""
     if isinstance(record, Attention):
         if record.kv_heads > record.heads or record.heads % record.kv_heads:
             yield "kv_heads", f"must divide heads = {record.heads}, not be {record.kv_heads}"
         if record.is_chunked and not record.window:
             yield "window", "must be given: it is the size of the chunks"
+        if bool(record.index_heads) != bool(record.index_dim) or (record.index_heads and not record.window):
+            yield "index_heads", "must be given with index_dim and the window that it fills"
         if (record.rotary_dim or 0) > record.head_dim:
             yield "rotary_dim", f"must be at most head_dim = {record.head_dim}, not {record.rotary_dim}"
     elif isinstance(record, Experts):
@@ -300,7 +302,7 @@ RESERVED = ("mtp", "embedding", "head")
 
 def _inconsistent_parts(record: object, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for part in names:
-        for name, text in _inconsistent(getattr(record, part)):
+        for name, text in inconsistent(getattr(record, part)):
             yield f"{part}.{name}", text
 
 
@@ -325,7 +327,7 @@ def _inconsistent_kinds(model: Model) -> Iterator[tuple[str, str]]:
                 f"kinds.{kind}",
                 "is no name for a kind: small letters, digits, - and _, and none of " + ", ".join(RESERVED),
             )
-        for name, text in _inconsistent(layer):
+        for name, text in inconsistent(layer):
             yield f"kinds.{kind}.{name}".rstrip("."), text
     for name in ("attention", "ffn", "moe"):
         if getattr(model, name):
@@ -539,7 +541,7 @@ class _Reading:
         """The record with its figures marked; None if something is wrong."""
         record = self.validated()
         if record is not None:
-            for name, text in _inconsistent(record):
+            for name, text in inconsistent(record):
                 self.wrong(self.named(tuple(name.split("."))), text)
         return None if record is None or self.problems else self.marked(record, (), self.prefix)
 
@@ -814,7 +816,7 @@ def change(record: Record, key: str, text: str, *, where: str = "") -> Record:
     """
     profile = "defaults" if isinstance(record, Operations) else f"{folder_of(type(record))}/{record.name}"  # type: ignore[attr-defined]
     changed: Record = _changed(record, key, "", text, profile, where)
-    for name, problem in _inconsistent(changed):  # of a part with the whole
+    for name, problem in inconsistent(changed):  # of a part with the whole
         raise ProfileError(f"{name}: {problem}", where=where)
     return changed
 

@@ -39,6 +39,10 @@ class Attention:
     """Keys that a query sees at most, its own included; 0 for all before it."""
     is_chunked: bool = False
     """The window does not move with the query: the sequence is cut into chunks of its size."""
+    index_heads: int = 0
+    """Heads of an indexer that picks the ``window`` keys of each query (DeepSeek sparse attention); 0 for none."""
+    index_dim: int = 0
+    """Width of a head of the indexer."""
     qkv_bias: bool = False
     """Biases on query, key and value projections; for MLA on those down to the ranks."""
     output_bias: bool = False
