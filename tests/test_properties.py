@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from clusterplan import run, search, shapes, step
 from clusterplan.hardware import System
 from clusterplan.layer import LayerTable, price_layers
-from clusterplan.layout import broken_cut_rules, broken_layout_rules
+from clusterplan.layout import RECOMPUTE, broken_cut_rules, broken_layout_rules
 from clusterplan.plan import work
 from examples import CATALOG, TINY, TINY_MOE, asked, cuts, layouts, machine, model, question
 
@@ -219,7 +219,8 @@ def test_more_sharding_never_needs_more_but_for_gathered_layers(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_more_recompute_never_needs_more_nor_less_time(name):
     ask, some, rows = rows_of(name, "dgx-h100")
-    modes = [replace(some, recompute=np.full(some.size, mode)) for mode in range(3)]
+    names = ("none", "selective", "full", "half")
+    modes = [replace(some, recompute=np.full(some.size, RECOMPUTE.index(mode))) for mode in names]
     memory = [computed(ask, cut, rows)[1].total_bytes for cut in modes]
     time = [times(ask, cut, rows) for cut in modes]
     # a little more may be held where one micro-batch of one layer is all there is: its input is kept besides
@@ -227,6 +228,8 @@ def test_more_recompute_never_needs_more_nor_less_time(name):
     assert np.mean(memory[2].max(axis=1) <= memory[1].max(axis=1)) > 0.9
     assert np.all(time[0] <= time[1] * (1 + 1e-9))
     assert np.all(time[1] <= time[2] * (1 + 1e-9))
+    assert np.all((time[0] <= time[3] * (1 + 1e-9)) & (time[3] <= time[2] * (1 + 1e-9)))
+    assert np.all(memory[2].max(axis=1) <= memory[3].max(axis=1) * (1 + 1e-9))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -194,12 +194,23 @@ def test_experts_reduce_gradients_over_their_own_replicas():
     on = machine(changes=[("stack", {"dp_hidden_fraction": 0.0})])
     ask = question(TINY_MOE, on)
     some = cuts(ep=[1, 8])
-    split = step.shards(layouts(cut=[0, 1], dp=16, batch=64), some)
+    split = step.shards(ask, layouts(cut=[0, 1], dp=16, batch=64), some)
     assert_array_equal(split.replicas, 16)
     assert_array_equal(split.expert_replicas, [16, 2])
     # 8 of 8 experts on each device and 16 replicas in two nodes, or one expert and 2 replicas of it in two nodes
     time = evaluated(ask, some, layouts(cut=[0, 1], dp=16, batch=64)).time
     assert time.dp_exposed_s[1] < time.dp_exposed_s[0]
+
+
+def test_hybrid_sharding_shares_in_the_node_and_repeats_beyond():
+    """64 replicas in 8 nodes: eight times the states, gathers in the node, one all-reduce between nodes."""
+    on = machine(stack="fsdp2-torchtitan", changes=[("stack", {"dp_hidden_fraction": 0.0})])
+    ask = question(TINY, on, batch=512)
+    both = layouts(dp=64, sharding=["fsdp", "hsdp"], batch=512)
+    split = step.shards(ask, both, cuts())
+    assert_array_equal(split.weights, [64, 8])
+    stages = evaluated(ask, cuts(), both).time.dp_exposed_s
+    assert stages[1] < stages[0]  # eight micro-batches gather in the node instead of over eight
 
 
 def test_neighbouring_stages_meet_where_the_pipeline_fits():

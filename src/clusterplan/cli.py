@@ -117,7 +117,7 @@ OPTIONS: dict[str, Any] = {
     "dp": _text("--dp", "N", "Data-parallel replicas. [default: what the devices allow]"),
     "micro_batch": _text("--micro-batch", "N", "Sequences of a micro-batch."),
     "recompute": _text("--recompute", "MODE", "none, selective, half or full. [default: the least that fits]"),
-    "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3 or fsdp."),
+    "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3, fsdp or hsdp."),
     "schedule": _text("--schedule", "NAME", "none, 1f1b or interleaved."),
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
     "rows": _option(bool, "--rows", help="List every row."),

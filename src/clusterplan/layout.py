@@ -21,8 +21,9 @@ RECOMPUTE = ("none", "selective", "half", "full")
 RECOMPUTED_LAYERS = np.array([0.0, 0.0, 0.5, 1.0])
 """Share of the layers that are run again as a whole, by mode."""
 
-SHARDING = ("none", "zero1", "zero2", "zero3", "fsdp")
-"""What data-parallel ranks share instead of repeating; a table holds the index."""
+SHARDING = ("none", "zero1", "zero2", "zero3", "fsdp", "hsdp")
+"""What data-parallel ranks share instead of repeating; a table holds the index. ``hsdp`` shares inside a scale-up
+domain and repeats over domains."""
 
 SCHEDULES = ("none", "1f1b", "interleaved", "zb-1p", "zb-2p")
 """Pipeline schedules; a table holds the index. ``none`` is a pipeline of one stage; ``zb-1p`` and ``zb-2p`` are the

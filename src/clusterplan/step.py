@@ -26,7 +26,7 @@ from clusterplan.layout import (
     used_devices,
 )
 
-GATHERED = tuple(SHARDING.index(s) for s in ("zero3", "fsdp"))
+GATHERED = tuple(SHARDING.index(s) for s in ("zero3", "fsdp", "hsdp"))
 """Shardings that share the weights too and gather them for each use."""
 
 
@@ -233,6 +233,10 @@ class Shards:
     """Devices that hold the same dense parameters: dp × cp."""
     expert_replicas: IntArray
     """Devices that hold the same experts."""
+    group: IntArray
+    """Of the replicas, those that share: all, or with hsdp those of a scale-up domain."""
+    expert_group: IntArray
+    """The same for experts."""
     optimizer: IntArray
     gradients: IntArray
     weights: IntArray
@@ -243,21 +247,28 @@ class Shards:
     """1 where weights are gathered for each use."""
 
 
-def shards(layouts: Layouts, cuts: Cuts) -> Shards:
+def shards(question: Question, layouts: Layouts, cuts: Cuts) -> Shards:
     """Over how many ranks optimizer states, gradients and weights are shared."""
-    level = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3}
+    level = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3, "hsdp": 3}
     degree = np.array([level.get(name, 0) for name in SHARDING])[layouts.sharding]
     replicas = layouts.dp * cuts.cp[layouts.cut]
     experts = expert_replicas(layouts, cuts)
+    inside = layouts.sharding == SHARDING.index("hsdp")
+    stride, expert_stride = cuts.tp[layouts.cut], (cuts.ep * cuts.etp)[layouts.cut]
+    whole = question.domain_devices
+    shared = np.where(inside, np.gcd(replicas, np.maximum(whole // stride, 1)), replicas)
+    expert_shared = np.where(inside, np.gcd(experts, np.maximum(whole // expert_stride, 1)), experts)
     return Shards(
         replicas=replicas,
         expert_replicas=experts,
-        optimizer=np.where(degree >= 1, replicas, 1),
-        gradients=np.where(degree >= 2, replicas, 1),
-        weights=np.where(degree >= 3, replicas, 1),
-        expert_optimizer=np.where(degree >= 1, experts, 1),
-        expert_gradients=np.where(degree >= 2, experts, 1),
-        expert_weights=np.where(degree >= 3, experts, 1),
+        group=shared,
+        expert_group=expert_shared,
+        optimizer=np.where(degree >= 1, shared, 1),
+        gradients=np.where(degree >= 2, shared, 1),
+        weights=np.where(degree >= 3, shared, 1),
+        expert_optimizer=np.where(degree >= 1, expert_shared, 1),
+        expert_gradients=np.where(degree >= 2, expert_shared, 1),
+        expert_weights=np.where(degree >= 3, expert_shared, 1),
         is_gathered=np.isin(layouts.sharding, GATHERED).astype(float),
     )
 
@@ -265,7 +276,7 @@ def shards(layouts: Layouts, cuts: Cuts) -> Shards:
 def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable) -> StageMemory:
     """Memory of a device of each stage by part."""
     stack = question.machine.stack
-    split = shards(layouts, cuts)
+    split = shards(question, layouts, cuts)
     pair = stages.pair
     dense, expert = stages.dense_parameters[pair], stages.expert_parameters[pair]
 
@@ -308,10 +319,11 @@ def _data_parallel(
     """
     stack = question.machine.stack
     cut, pair = layouts.cut, stages.pair
-    split = shards(layouts, cuts)
+    split = shards(question, layouts, cuts)
     devices = used_devices(layouts, cuts)
-    dense_group = group(question, split.replicas, cuts.tp[cut], devices)
-    expert_group = group(question, split.expert_replicas, cuts.ep[cut] * cuts.etp[cut], devices)
+    stride, expert_stride = cuts.tp[cut], cuts.ep[cut] * cuts.etp[cut]
+    dense_group = group(question, split.group, stride, devices)
+    expert_group = group(question, split.expert_group, expert_stride, devices)
     dense, expert = (np.max(p, axis=1)[pair] for p in (stages.dense_parameters, stages.expert_parameters))
     gathers = split.is_gathered > 0
     pieces = np.where(gathers, np.maximum(np.max(stages.layers, axis=1)[pair], 1), 1)
@@ -328,6 +340,14 @@ def _data_parallel(
     # their weights gathered, once; gathered weights are gathered once forward and once more backward.
     replicated = layouts.sharding == SHARDING.index("none")
     traffic = times * np.where(replicated, 2 * reduce, reduce + np.where(gathers, 2, 1) * gather)
+    # What groups of replicas hold apart from one another is all-reduced between them, once a step.
+    copies = group(question, split.replicas // split.group, stride * split.group, devices)
+    traffic = traffic + 2 * _ring_s(copies, network.message_bytes(dense / split.group, stack.gradient_message_bytes))
+    if question.model.is_moe:
+        others = split.expert_replicas // split.expert_group
+        copies = group(question, others, expert_stride * split.expert_group, devices)
+        sent = network.message_bytes(expert / split.expert_group, stack.gradient_message_bytes)
+        traffic = traffic + 2 * _ring_s(copies, sent)
     # Traffic of a step hides behind the last micro-batch that adds to a gradient; where stages interleave that is a
     # whole group of pp, chunk after chunk, so most chunks are done long before the step ends.
     last = np.where(layouts.vpp > 1, np.minimum(layouts.pp, micro_batches(layouts, cuts)), 1)
@@ -389,7 +409,7 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
     send = _send_s(question, cuts, layouts)
     sends = 2 * layouts.vpp * send * (layouts.pp > 1)
     dp_exposed, dp_contention = _data_parallel(question, cuts, layouts, stages)
-    split = shards(layouts, cuts)
+    split = shards(question, layouts, cuts)
     owned = np.max(
         memory.state_bytes(
             stages.dense_parameters[pair],

@@ -326,9 +326,8 @@ def _recompute(row: Measured, inferred: list[str]) -> str:
 
 
 def _sharding(row: Measured, stack: Stack, inferred: list[str]) -> str:
-    stated = {"hsdp": "fsdp"}.get(row.sharding or "", row.sharding)
-    if stated in SHARDING:
-        return stated
+    if row.sharding in SHARDING:
+        return row.sharding
     inferred.append(f"sharding: {stack.default_sharding[0]}")
     return stack.default_sharding[0]
 

@@ -125,7 +125,7 @@ def test_array_equals_scalars():
     )
 
 
-# P. Qi et al., "Zero Bubble Pipeline Parallelism," 2023: ZB-2p leaves hardly any bubble and holds twice the activations.
+# P. Qi et al., "Zero Bubble Pipeline Parallelism," 2023: ZB-2p leaves hardly a bubble and holds twice the activations.
 def test_zero_bubble_schedules_trade_memory_for_the_fill():
     fills = [pipeline.bubble_s(8.0, 1.0, 0.0, 8, 1, share) for share in pipeline.FILL_BY_SCHEDULE]
     none, plain, interleaved, once, twice = fills
