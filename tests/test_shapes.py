@@ -498,6 +498,29 @@ def test_parameters_and_work_add_up_over_kinds():
     assert_allclose([flop.attention, flop.attention_causal], window + fixed)
 
 
+@pytest.mark.parametrize("name", ["deepseek-v3", "llama-3.1-8b"])
+def test_one_layer_of_each_kind_adds_up(name):
+    shape = model(name)
+    whole, flop = shapes.parameters(shape), shapes.flop_per_token(shape, 4096)
+    layers = {kind: shapes.one_layer(shape, kind, 4096) for kind in shape.layer_counts}
+    ends = (1 if shape.tied_embeddings else 2) * shape.vocab * shape.hidden + shape.hidden
+
+    def summed(field):
+        return sum(count * getattr(layers[kind], field) for kind, count in shape.layer_counts.items())
+
+    assert summed("parameters") + ends == whole.total
+    assert summed("active") + ends == whole.active
+    assert_allclose(summed("matrix") + flop.head, flop.matrix)
+    assert_allclose([summed("attention"), summed("attention_causal")], [flop.attention, flop.attention_causal])
+
+
+def test_prediction_module_works_as_a_layer_a_projection_and_the_head():
+    shape = model("deepseek-v3")
+    module, layer = (shapes.one_layer(shape, kind, 4096) for kind in ("mtp", "moe"))
+    assert_allclose(module.matrix - layer.matrix, 6 * (2 * 7168**2 + 129280 * 7168))
+    assert module.attention == layer.attention
+
+
 def test_limits_are_what_all_layers_have_in_common():
     found = limits(question(TINY_HYBRID, machine()))
     assert (found.heads, found.kv_heads, found.experts, found.layers) == (4, 4, 8, 7)

@@ -78,7 +78,7 @@ RULES: Mapping[str, Rule] = {
 """Numbers that are made from others on the way into the document."""
 
 
-_WORK = ("product_s", "attention_s", "eager_attention_s", "memory_bound_s", "launched_s")
+_WORK = ("product_s", "attention_s", "eager_attention_s", "scan_s", "memory_bound_s", "launched_s")
 _TRAFFIC = (
     "members_in_block", "scaleup_bytes_per_s", "scaleout_bytes_per_s", "ring_s", "all_reduce_s", "all_to_all_s",
     "exposed_s",

@@ -409,35 +409,61 @@ def _uncut() -> Cuts:
     return Cuts(tp=one, cp=one, ep=one, etp=one, micro_batch=one, recompute=0 * one)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneLayer:
+    """One layer of a kind, or one multi-token-prediction module: parameters, and work for one token."""
+
+    parameters: int
+    """All of its parameters."""
+    active: int
+    """Those that one token uses."""
+    matrix: float
+    """Products with weights, forward and backward. [FLOP]"""
+    attention: float
+    """Mixing of tokens without its projections, within the window but without a causal mask. [FLOP]"""
+    attention_causal: float
+    """The same, without what a causal mask hides. [FLOP]"""
+
+
+def one_layer(model: Model, kind: str, seq_len: int) -> OneLayer:
+    """Parameters and work of one layer of a kind (one of :func:`kinds`), without recomputation."""
+    shape, moe = layer_shape(model, kind, _uncut(), seq_len, Software()), model.layer(kind).moe
+    dense, expert = (int(shape.weight_elements(pool)[0]) for pool in ("dense", "expert"))
+    work = (shape.matrix_flop, shape.full_attention_flop, shape.attention_flop)
+    matrix, full, causal = (3 * float(one[0]) / seq_len for one in work)
+    return OneLayer(
+        parameters=dense + expert,
+        active=dense + (round(expert * moe.visited / moe.experts) if moe else 0),
+        matrix=matrix,
+        attention=full,
+        attention_causal=causal,
+    )
+
+
 def parameters(model: Model) -> Parameters:
     """Parameters of the model, from the same operators that are timed."""
     cuts, plain = _uncut(), Software()
     ends = [embedding_shape(model, cuts, 1, plain), head_shape(model, cuts, 1, plain)]
     embedding, head = (int(e.weight_elements("dense")[0]) for e in ends)
-    whole = active = embedding + head
-    for kind, count in model.layer_counts.items():
-        shape, moe = layer_shape(model, kind, cuts, 1, plain), model.layer(kind).moe
-        dense, expert = (int(shape.weight_elements(pool)[0]) for pool in ("dense", "expert"))
-        whole += count * (dense + expert)
-        active += count * (dense + (round(expert * moe.visited / moe.experts) if moe else 0))
-    mtp = 0
-    if model.mtp_layers:
-        shape = layer_shape(model, "mtp", cuts, 1, plain)
-        mtp = model.mtp_layers * int(shape.weight_elements("dense")[0] + shape.weight_elements("expert")[0])
-    return Parameters(total=whole, active=active, embedding=embedding, mtp=mtp)
+    layers = [(count, one_layer(model, kind, 1)) for kind, count in model.layer_counts.items()]
+    return Parameters(
+        total=embedding + head + sum(count * one.parameters for count, one in layers),
+        active=embedding + head + sum(count * one.active for count, one in layers),
+        embedding=embedding,
+        mtp=model.mtp_layers * one_layer(model, "mtp", 1).parameters if model.mtp_layers else 0,
+    )
 
 
 def flop_per_token(model: Model, seq_len: int) -> TokenFlop:
-    """Work of one token in training, forward and backward, without recomputation."""
-    cuts, plain = _uncut(), Software()
-    head = 3 * float(head_shape(model, cuts, seq_len, plain).matrix_flop[0]) / seq_len
-    matrix, full, causal = head, 0.0, 0.0
-    for kind, count in model.layer_counts.items():
-        shape = layer_shape(model, kind, cuts, seq_len, plain)
-        matrix += 3 * count * float(shape.matrix_flop[0]) / seq_len
-        full += 3 * count * float(shape.full_attention_flop[0]) / seq_len
-        causal += 3 * count * float(shape.attention_flop[0]) / seq_len
-    return TokenFlop(matrix=matrix, attention=full, attention_causal=causal, head=head)
+    """Work of one token in training, forward and backward, without recomputation and multi-token prediction."""
+    head = 3 * float(head_shape(model, _uncut(), seq_len, Software()).matrix_flop[0]) / seq_len
+    layers = [(count, one_layer(model, kind, seq_len)) for kind, count in model.layer_counts.items()]
+    return TokenFlop(
+        matrix=head + sum(count * one.matrix for count, one in layers),
+        attention=sum(count * one.attention for count, one in layers),
+        attention_causal=sum(count * one.attention_causal for count, one in layers),
+        head=head,
+    )
 
 
 def _common(counts: Iterable[int]) -> int:

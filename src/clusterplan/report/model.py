@@ -34,6 +34,7 @@ def model_document(model: Model, seq_len: int, warnings: Sequence[str] = ()) -> 
     from clusterplan import shapes
 
     counts, flop = shapes.parameters(model), shapes.flop_per_token(model, seq_len)
+    counted = model.layer_counts | ({"mtp": model.mtp_layers} if model.mtp_layers else {})
     return {
         "schema": MODEL,
         "version": __version__,
@@ -44,6 +45,9 @@ def model_document(model: Model, seq_len: int, warnings: Sequence[str] = ()) -> 
             for name in ("matrix", "attention", "attention_causal", "head", "model", "model_causal")
         }
         | {"seq_len": seq_len},
+        "one_layer": {
+            kind: {"layers": count, **plain(shapes.one_layer(model, kind, seq_len))} for kind, count in counted.items()
+        },
         "warnings": list(warnings),
     }
 
@@ -61,7 +65,7 @@ def model_blocks(document: Document) -> Iterator[Block]:
     rows = [(label, f"{counts[name]:,}", format_count(counts[name])) for name, label in names.items() if counts[name]]
     yield Block(title="Parameters", rows=tuple(rows), right=(1, 2))
     flop = document["flop_per_token"]
-    work = [
+    rates = [
         ("model FLOP, attention in full", flop["model"]),
         ("model FLOP, attention causal", flop["model_causal"]),
         ("weights", flop["matrix"]),
@@ -70,8 +74,24 @@ def model_blocks(document: Document) -> Iterator[Block]:
         ("attention, causal half", flop["attention_causal"]),
     ]
     title = f"Work of one token, forward and backward, in sequences of {flop['seq_len']:,}"
-    yield Block(title=title, rows=tuple((label, f"{value / 1e9:,.1f} GFLOP") for label, value in work), right=(1,))
-    hidden = {"schema", "version", "name", "source", "parameters", "flop_per_token", "warnings", "kinds", "pattern"}
+    yield Block(title=title, rows=tuple((label, f"{value / 1e9:,.1f} GFLOP") for label, value in rates), right=(1,))
+    work = ("matrix", "attention", "attention_causal")
+    yield Block(
+        title="One layer, work of a token in GFLOP",
+        heads=("kind", "layers", "parameters", "active", "weights", "attention", "causal"),
+        rows=tuple(
+            (
+                kind,
+                f"{one['layers']:,}",
+                *(format_count(one[name]) for name in ("parameters", "active")),
+                *(f"{one[name] / 1e9:,.3f}" for name in work),
+            )
+            for kind, one in document["one_layer"].items()
+        ),
+        right=(1, 2, 3, 4, 5, 6),
+    )
+    hidden = {"schema", "version", "name", "source", "parameters", "flop_per_token", "one_layer", "warnings"}
+    hidden |= {"kinds", "pattern"}
     shape = {key: value for key, value in document.items() if key not in hidden}
     numbers = [(path, said("", value)) for path, value in leaves(shape) if not _is_usual(path, value)]
     yield Block(title="Shape", rows=tuple(numbers), right=(1,))
