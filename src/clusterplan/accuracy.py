@@ -55,9 +55,17 @@ def memory_errors(rows: Iterable[Judged]) -> Errors | None:
     return errors(r.memory_error_fraction for r in rows if r.memory_error_fraction is not None)
 
 
+DECISIVE = ("framework", "recompute", "sharding", "vpp", "schedule")
+"""What decides over memory: where a row leaves one of these blank, a verdict on it is a guess."""
+
+
 def verdicts(rows: Iterable[Judged]) -> Verdicts:
-    """Verdicts on rows whose end is known."""
-    known = [r for r in rows if r.verdict is not None and r.ran is not None]
+    """Verdicts on rows whose end is known and that state what decides over memory."""
+    known = [
+        r
+        for r in rows
+        if r.verdict is not None and r.ran is not None and not any(i.startswith(DECISIVE) for i in r.inferred)
+    ]
     failed = [r for r in known if not r.ran]
     ran = [r for r in known if r.ran]
     return Verdicts(
