@@ -11,6 +11,7 @@ errors of runs whose source the fit had not seen. Takes about a quarter of an ho
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,7 +32,7 @@ MOVED = 0.1
 """A constant that moved less than this, in standard deviations of its prior, stays as it is."""
 FEWEST = 10
 """Rows of a stack from which its own interval is made; others take that of their family of software and hardware."""
-ROUNDS = 10
+ROUNDS = 6
 
 
 def show(text: str) -> None:
@@ -116,7 +117,14 @@ def change(path: Path, entries: Iterable[tuple[str, str, dict[str, Any]]]) -> No
     drop_empty(document)
     for kind, source, figures in entries:
         put_in(document, kind, source, figures)
-    path.write_text(tomlkit.dumps(document), encoding="utf-8")
+    path.write_text(tidied(tomlkit.dumps(document)), encoding="utf-8")
+
+
+def tidied(text: str) -> str:
+    """One empty line before each table, none twice, and inline tables with single spaces."""
+    text = re.sub(r"\n+(?=\[)", "\n\n", text)
+    text = re.sub(r"\n{3,}", "\n\n", text)
+    return re.sub(r"= \{ *(.*?) *\}", r"= { \1 }", text).strip() + "\n"
 
 
 def held_out_errors(catalog: Catalog, rows: list[calibrate.Used]) -> tuple[calibrate.HeldOut, dict[str, np.ndarray]]:
