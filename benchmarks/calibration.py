@@ -11,6 +11,7 @@ errors of runs whose source the fit had not seen. Takes about a quarter of an ho
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import sys
 from collections.abc import Iterable
@@ -27,6 +28,7 @@ from clusterplan.trace import KINDS
 from clusterplan.units import to_si
 
 PROFILES = Path(__file__).parent.parent / "profiles"
+HELD_OUT = Path(__file__).parent / "held_out.csv"
 FOLDERS = {Stack: "stacks", Accelerator: "accelerators"}
 MOVED = 0.1
 """A constant that moved less than this, in standard deviations of its prior, stays as it is."""
@@ -137,6 +139,18 @@ def held_out_errors(catalog: Catalog, rows: list[calibrate.Used]) -> tuple[calib
     return held_out, {name: np.array(errors) for name, errors in by_stack.items()}
 
 
+def keep(held_out: calibrate.HeldOut) -> None:
+    """Write the errors of rows whose source the fit had not seen, for docs/validation.md."""
+    with HELD_OUT.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(["id", "family", "stack", "error_before", "error_after"])
+        for used, before, after in sorted(
+            zip(held_out.rows, held_out.errors_before, held_out.errors_after, strict=True), key=lambda r: r[0].row.id
+        ):
+            stack = next(name for record, name in used.profiles if record is Stack)
+            out.writerow([used.row.id, used.row.family, stack, f"{before:.4f}", f"{after:.4f}"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the constants into profiles/")
@@ -171,6 +185,7 @@ def main() -> None:
         print(f"stacks/{name}: step_error_fraction {half_width:.3f} of {count} rows")
     if not write:
         return
+    keep(held_out)
     for (record, name), figures in changes.items():
         change(PROFILES / FOLDERS[record] / f"{name}.toml", [("fitted", fitted_source(len(rows), sources), figures)])
     for name, (half_width, count) in intervals.items():

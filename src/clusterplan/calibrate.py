@@ -62,7 +62,7 @@ DEVICE_FREE: Mapping[str, Free] = {
     "in_training_efficiency": Free(spread=0.015),
     "attention_efficiency": Free(spread=0.04),
 }
-"""Constants of devices. They hold for all software on the device, and kernel measurements say what they are, so they may
+"""Constants of devices. They hold for all software on a device and kernel measurements say what they are, so they may
 move but little: with priors twice as wide, sources that a fit had not seen were predicted worse."""
 
 
