@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from clusterplan import run, shapes, space, step
-from clusterplan.arrays import BoolArray, FloatArray, IntArray
+from clusterplan.arrays import BoolArray, FloatArray, IntArray, total
 from clusterplan.errors import LayoutError
 from clusterplan.formulas import memory
 from clusterplan.layer import LayerTable, Question, price_layers
@@ -40,10 +40,13 @@ PAIRS_AT_ONCE = 2048
 LAYOUTS_AT_ONCE = 32768
 """Layouts in one batch."""
 
-BEHIND = {"wall": 1.3, "cost": 1.3, "devices": 1.3, "energy": 1.5, "carbon": 1.5}
+BEHIND = {"wall": 1.15, "cost": 1.15, "devices": 1.15, "energy": 1.5, "carbon": 1.5}
 """A layout this much slower than the fastest on equally many devices cannot win. Cost and time grow with the time.
 Energy grows less, but at least by the power of waiting, about half of that of work; a layout 1.5 times slower would
 have to do less than 0.6 of the work."""
+
+BEHIND_NAME = "far behind the fastest"
+"""What layouts fall to that cannot come near the fastest on equally many devices."""
 
 LOWEST_USE = 0.8
 """Least share of the lower end of the range of devices that layouts use; the rest may be idle or spare."""
@@ -179,7 +182,8 @@ def make_bench(
     if not cuts.size or not pipelines:
         raise LayoutError(space.why_none(question, fixed), where=question.machine.system.name)
     pipes = step.pipelines(question, pipelines)
-    cut = np.repeat(np.arange(cuts.size), len(pipes.pp))
+    table = price_layers(question, cuts)
+    cut = np.repeat(fast_first(question, cuts, table), len(pipes.pp))
     pipe = np.tile(np.arange(len(pipes.pp)), cuts.size)
     stage = cuts.tp[cut] * cuts.cp[cut]
     expert = cuts.ep[cut] * cuts.etp[cut]
@@ -189,7 +193,7 @@ def make_bench(
         demands=demands,
         objective=objective,
         cuts=cuts,
-        table=price_layers(question, cuts),
+        table=table,
         pipes=pipes,
         pairs=Pairs(cut=cut, pipe=pipe, devices=stage * pipes.pp[pipe], stride=expert // np.gcd(expert, stage)),
         shardings=tuple(space.shardings(question, fixed, allow)),
@@ -324,6 +328,13 @@ class Fastest:
         np.maximum.at(self.tokens_per_s, self.units(layouts), tokens_per_s)
 
 
+def fast_first(question: Question, cuts: Cuts, table: LayerTable) -> IntArray:
+    """Cuts by the time that their devices spend on a token, least first: what comes later is dropped sooner."""
+    parts = step.model_counts(question)
+    busy = total(getattr(table, name) for name in step.STAGE_PARTS) @ parts
+    return np.argsort(busy * cuts.tp * cuts.cp / cuts.micro_batch, kind="stable")
+
+
 def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, tally: Tally) -> Candidates:
     """Those of the layouts that are legal, fit, and are not far behind the fastest."""
     limits = shapes.limits(bench.question.model, bench.question.job, bench.question.machine.stack)
@@ -334,13 +345,15 @@ def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, 
     rows = np.flatnonzero(legal)
     layouts, stages = layouts.take(rows), stages.at(stages.pair[rows])
     tally.considered += layouts.size
+    # The bound on the time is cheaper than the memory, so it comes first.
+    tokens = layouts.global_batch * float(bench.question.job.seq_len)
+    rows = np.flatnonzero(fastest.keeps(layouts, tokens / step.least_s(bench.cuts, layouts, stages)))
+    tally.rejected[BEHIND_NAME] += layouts.size - len(rows)
+    layouts, stages = layouts.take(rows), stages.at(stages.pair[rows])
     peak = peak_bytes(bench, layouts, stages) if layouts.size else np.zeros(0)
     tally.least_bytes = min(tally.least_bytes, float(peak.min(initial=np.inf)))
-    fits = peak <= bench.allowed_bytes
-    tally.rejected["memory"] += layouts.size - int(np.sum(fits))
-    tokens = layouts.global_batch * float(bench.question.job.seq_len)
-    at_most = tokens / step.least_s(bench.cuts, layouts, stages)
-    rows = np.flatnonzero(fits & fastest.keeps(layouts, at_most))
+    rows = np.flatnonzero(peak <= bench.allowed_bytes)
+    tally.rejected["memory"] += layouts.size - len(rows)
     layouts, stages, peak = layouts.take(rows), stages.at(stages.pair[rows]), peak[rows]
     if not layouts.size:
         return Candidates(layouts=layouts, peak_bytes=peak, tokens_per_s=np.zeros(0))
@@ -354,8 +367,9 @@ def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, 
 def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None) -> Candidates:
     """All sizes on a ladder, all cuts, all pipelines."""
     kept: list[Candidates] = []
-    total = len(bench.pairs.cut)
-    for start in range(0, total, PAIRS_AT_ONCE):
+    held = 0  # rows that were left when those behind were dropped last
+    total_pairs = len(bench.pairs.cut)
+    for start in range(0, total_pairs, PAIRS_AT_ONCE):
         pairs = bench.pairs.take(slice(start, start + PAIRS_AT_ONCE))
         stages = bench.stages(pairs.cut, pairs.pipe)
         fit = fitting_pairs(bench, pairs, stages, tally)
@@ -369,10 +383,11 @@ def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None
             for sharding in bench.shardings:
                 layouts = bench.expand(pairs.cut[pair], pairs.pipe[pair], dp, np.full(len(pair), sharding))
                 kept.append(timed(bench, layouts, stages.at(pair), fastest, tally))
-        if sum(k.layouts.size for k in kept) > 8 * LAYOUTS_AT_ONCE:
+        if sum(k.layouts.size for k in kept) > 2 * held + 8 * LAYOUTS_AT_ONCE:
             kept = [behind_dropped(Candidates.joined(kept), fastest)]
+            held = kept[0].layouts.size
         if progress:
-            progress(min(start + PAIRS_AT_ONCE, total) / total, f"{tally.considered:,} layouts")
+            progress(min(start + PAIRS_AT_ONCE, total_pairs) / total_pairs, f"{tally.considered:,} layouts")
     return behind_dropped(Candidates.joined(kept), fastest)
 
 
