@@ -4,6 +4,7 @@ After a change that is meant, ``python benchmarks/validation.py`` writes it anew
 ``CLUSTERPLAN_REWRITE_GOLDEN=1 pytest -k golden``; read the difference.
 """
 
+import csv
 import dataclasses
 import importlib.util
 import os
@@ -19,7 +20,7 @@ from clusterplan.measured import Measured, read_measured
 from clusterplan.ranking import Ranking
 from clusterplan.report import validation_document
 from clusterplan.report.plot import scatter_svg
-from clusterplan.validate import Errors, Judged, source_name
+from clusterplan.validate import Errors, Judged
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "validation.py"
 
@@ -42,10 +43,15 @@ def test_golden_document_of_the_validation(script):
     assert script.PLOT.read_text(encoding="utf-8") == scatter_svg(validation_document(rows)["rows"])
 
 
-def test_every_source_says_whether_the_fit_has_seen_it(script):
-    sources = {source_name(row.source) for file in measured_files() for row in read_measured(file)}
-    assert sources <= set(script.USED_IN_FIT)
-    assert {label for label, _ in script.USED_IN_FIT.values()} == {"yes", "partly", "not known"}
+def test_held_out_errors_are_those_of_rows_that_ship(script):
+    ids = {row.id for file in measured_files() for row in read_measured(file)}
+    with script.HELD_OUT.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 0.9 * len(ids)
+    assert {row["id"] for row in rows} <= ids
+    lines = script.held_out()
+    assert [line[0] for line in lines[:3]] == ["all", "dense", "moe"]
+    assert int(lines[0][1]) == len(rows) == int(lines[1][1]) + int(lines[2][1])
 
 
 def test_fitted_constants_are_listed_with_what_they_were_fitted_on(script):
