@@ -52,6 +52,8 @@ CASES = {
     "dp × cp × tp divides by ep × etp": ({"ep": 8}, {"dp": 4}, SPARSE, "8"),
     "interleaving needs pp > 1": ({}, {"pp": 1, "vpp": 2, "schedule": "interleaved"}, DENSE, "vpp = 1"),
     "a schedule needs pp > 1": ({}, {"pp": 1, "schedule": "1f1b"}, DENSE, "schedule none"),
+    "pp > 1 needs a schedule": ({}, {"pp": 2, "schedule": "none"}, DENSE, "1f1b"),
+    "interleaving needs vpp > 1": ({}, {"pp": 2, "schedule": "interleaved"}, DENSE, "vpp = 2 or more"),
     "vpp needs interleaving": ({}, {"pp": 2, "vpp": 2, "schedule": "1f1b"}, DENSE, "vpp = 1"),
     "interleaving divides micro-batches by pp": ({}, {"pp": 3, "vpp": 2, "batch": 64}, DENSE, "63 or 66"),
 }

@@ -166,6 +166,7 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
     target = limits.batch_target
     tolerance = 0.0 if limits.batch_fixed else BATCH_TOLERANCE
     interleaved = layouts.schedule == SCHEDULES.index("interleaved")
+    unscheduled = (layouts.schedule == SCHEDULES.index("none")) & (layouts.pp > 1)
     return {
         "batch divides by dp × micro-batch": (layouts.global_batch % samples != 0) | (layouts.global_batch < samples),
         "batch near its target": np.abs(layouts.global_batch - target) > tolerance * target + 1e-9,
@@ -175,7 +176,9 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
         "dp × cp × tp divides by ep × etp": stage_devices(layouts, cuts) % (cuts.ep[cut] * cuts.etp[cut]) != 0,
         "interleaving needs pp > 1": interleaved & (layouts.pp == 1),
         "a schedule needs pp > 1": (layouts.schedule != SCHEDULES.index("none")) & (layouts.pp == 1) & ~interleaved,
-        "vpp needs interleaving": (layouts.vpp > 1) != interleaved,
+        "pp > 1 needs a schedule": unscheduled,
+        "vpp needs interleaving": (layouts.vpp > 1) & ~interleaved & ~unscheduled,
+        "interleaving needs vpp > 1": interleaved & (layouts.vpp == 1),
         "interleaving divides micro-batches by pp": interleaved & (batches % layouts.pp != 0),
     }
 
@@ -205,6 +208,9 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         lower = value // step * step
         return choices(tuple(m for m in (lower, lower + step) if m > 0))
 
+    schedule = SCHEDULES[int(layouts.schedule[0])]
+    tensor_of_experts = (1, axes["tp"]) if limits.expert_tensor_parallel else (axes["tp"],)
+
     texts = {
         "heads divide by tp": f"tp = {axes['tp']} does not divide {limits.heads} heads; nearest: "
         + choices(nearest_divisors(axes["tp"], limits.heads)),
@@ -220,7 +226,7 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         + choices(nearest_divisors(axes["ep"], max(limits.experts, 1))),
         "ep needs experts": f"ep = {axes['ep']} for a model without experts; only 1",
         "etp is 1 or tp": f"etp = {axes['etp']}; "
-        + choices((1,) if not limits.experts else (1, axes["tp"]) if limits.expert_tensor_parallel else (axes["tp"],)),
+        + choices(tuple(dict.fromkeys(tensor_of_experts)) if limits.experts else (1,)),
         "batch divides by dp × micro-batch": f"global batch {batch} is no multiple of {unit}; nearest: "
         + multiples(batch, unit),
         "batch near its target": f"global batch {batch} is more than {BATCH_TOLERANCE:.0%} from {limits.batch_target}",
@@ -230,8 +236,10 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         "dp × cp × tp divides by ep × etp": f"dp × cp × tp = {stage} is no multiple of "
         f"ep × etp = {axes['ep'] * axes['etp']}; nearest: {multiples(stage, axes['ep'] * axes['etp'])}",
         "interleaving needs pp > 1": f"vpp = {vpp} with pp = 1; vpp = 1",
-        "a schedule needs pp > 1": f"schedule {SCHEDULES[int(layouts.schedule[0])]} with pp = 1; schedule none",
-        "vpp needs interleaving": f"vpp = {vpp} without the interleaved schedule; vpp = 1",
+        "a schedule needs pp > 1": f"schedule {schedule} with pp = 1; schedule none",
+        "pp > 1 needs a schedule": f"schedule none with pp = {pp}; {'interleaved' if vpp > 1 else '1f1b'}",
+        "vpp needs interleaving": f"vpp = {vpp} with schedule {schedule}; vpp = 1",
+        "interleaving needs vpp > 1": "schedule interleaved with vpp = 1; 1f1b, or vpp = 2 or more",
         "interleaving divides micro-batches by pp": f"{batch // unit} micro-batches are no multiple of pp = {pp}; "
         f"nearest global batch: {multiples(batch, unit * pp)}",
     }
