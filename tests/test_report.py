@@ -319,6 +319,18 @@ def test_no_feasible_plan_says_what_stopped_it():
 def test_hardware_that_cannot_be_used_says_why():
     text = render(infeasible(blocking=[], warnings=["it needs liquid cooling"]))
     assert "No feasible plan\n  it needs liquid cooling" in text
+    assert text.count("it needs liquid cooling") == 1
+
+
+def test_no_block_is_empty():
+    made = infeasible(blocking=[], warnings=["it needs liquid cooling"], rejected={})
+    assert "Candidates" not in render(made | {"search": made["search"] | {"considered": 0}})
+    assert "Candidates" in render(answer())
+
+
+def test_one_of_a_thing_is_singular():
+    assert "= 1 node of" in render(answer(plan=plan(nodes=1)))
+    assert re.search(r", 1 micro-batch of", render(answer(plan=plan(layout=plan()["layout"] | {"micro_batches": 1}))))
 
 
 def test_an_estimate_that_does_not_fit_prints_everything():
@@ -333,6 +345,12 @@ def test_an_estimate_that_does_not_fit_prints_everything():
 def test_far_from_feasible_is_a_factor():
     stop = {"constraint": "budget", "required": 1e6, "best": 42e6, "unit": "USD", "nearest_feasible": 42e6}
     assert reason(stop) == "budget: asked $1.00 M, best $42.0 M (off by 42 times), feasible from $42.0 M"
+
+
+def test_a_best_that_keeps_to_what_was_asked_is_not_off():
+    stop = {"constraint": "site power", "required": 1e7, "best": 1e5, "unit": "W", "nearest_feasible": 2.4e7}
+    assert reason(stop) == "site power: asked 10.0 MW, best 100 kW, feasible from 24.0 MW"
+    assert re.search(r"site power +10\.0 MW +100 kW +- +24\.0 MW", render(infeasible(blocking=[stop])))
 
 
 def test_a_reason_without_numbers_is_its_name():

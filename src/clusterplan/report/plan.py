@@ -35,8 +35,8 @@ def answer_blocks(document: Document, *, stages: bool) -> Iterator[Block]:
         yield fixes_block(document["fixes"])
     if document["alternatives"]:
         yield alternatives_block(plan, document["alternatives"])
-    if search := _search_rows(document):
-        yield Block(title="Candidates", rows=tuple(search))
+    if search := tuple(_search_rows(document)):
+        yield Block(title="Candidates", rows=search)
     yield from remark_blocks(document)
 
 
@@ -69,7 +69,7 @@ def _shape_rows(plan: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     racks = f" in {format_count(plan['racks'])} racks" if plan.get("racks") else ""
     yield (
         "cluster",
-        f"{plan['devices']:,} devices = {plan['nodes']:,} nodes of {plan['hardware']}{racks}",
+        f"{plan['devices']:,} devices = {counted(plan['nodes'], 'node')} of {plan['hardware']}{racks}",
     )
     yield "", f"{plan['used_devices']:,} at work, {plan['spare_devices']:,} spare, {plan['idle_devices']:,} idle"
     names = {"tp": "tensor", "cp": "context", "pp": "pipeline", "dp": "data"}
@@ -82,7 +82,7 @@ def _shape_rows(plan: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     yield (
         "batch",
         f"{layout['global_batch']:,} sequences of {inputs['seq_len']:,} ({format_count(batch_tokens, 'tokens')}), "
-        f"{layout['micro_batches']:,} micro-batches of {layout['micro_batch']:,}",
+        f"{counted(layout['micro_batches'], 'micro-batch', 'micro-batches')} of {layout['micro_batch']:,}",
     )
     chunks = f", {layout['vpp']} chunks a stage" if layout["vpp"] > 1 else ""
     schedule = "no pipeline" if layout["schedule"] == "none" else f"{layout['schedule']}{chunks}"
@@ -90,6 +90,17 @@ def _shape_rows(plan: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     yield "placement", f"{layout['placement']} (innermost first)"
     yield "software", f"{plan['stack']} with {plan['attention_kernel']} attention"
     yield "network", str(plan["fabric"])
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A whole number of things.
+
+    Examples
+    --------
+    >>> counted(1, "node"), counted(2073, "node"), counted(16, "micro-batch", "micro-batches")
+    ('1 node', '2,073 nodes', '16 micro-batches')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _speed_rows(step: Document) -> Iterator[tuple[str, str]]:

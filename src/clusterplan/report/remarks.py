@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from clusterplan.report.blocks import Block, Document
@@ -31,13 +30,20 @@ def reason(blocking: Document) -> str:
 
 
 def _off(required: float | None, best: float | None) -> str:
-    """How far the best is from what was asked, relative; a factor where it is far."""
-    if not required or best is None:
+    """How far the best is beyond what was asked, relative; a factor where it is far, nothing where it keeps to it.
+
+    Examples
+    --------
+    >>> _off(100.0, 120.0), _off(100.0, 4200.0), _off(1.0, 242_345.0), _off(100.0, 50.0)
+    ('20 %', '42 times', '242,000 times', '')
+    """
+    if not required or best is None or best <= required:
         return ""
     ratio = best / required
-    if 0.1 < ratio < 10:
-        return format_fraction(abs(ratio - 1)).replace(".0 %", " %")
-    return f"{max(ratio, 1 / ratio) if ratio > 0 else math.inf:,.3g} times"
+    if ratio < 10:
+        return format_fraction(ratio - 1).replace(".0 %", " %")
+    factor = float(f"{ratio:.3g}")
+    return f"{factor:,.0f} times" if factor >= 100 else f"{factor:.3g} times"
 
 
 def blocking_blocks(document: Document) -> Iterator[Block]:
@@ -79,7 +85,8 @@ def counts_said(rejected: Mapping[str, int]) -> str:
 
 def remark_blocks(document: Document) -> Iterator[Block]:
     """Warnings, and what was not given."""
-    if document["warnings"]:
+    has_reasons = document.get("plan", document) is None and not document["blocking"]  # the warnings are said already
+    if document["warnings"] and not has_reasons:
         yield Block(title="Warnings", rows=tuple(("", text) for text in document["warnings"]), are_notes=True)
     defaults = dict.fromkeys(
         f"{one['what'].removeprefix(INPUT).replace('_', ' ')} {_default_said(one)}: {one['source']}"
