@@ -164,6 +164,7 @@ def test_options_override_a_file():
         ({"model": ""}, "MODEL: is empty"),
         ({"sets": ["site.usd_per_kwh"]}, "--set: must be key=value, as site.usd_per_kwh=0.05, not 'site.usd_per_kwh'"),
         ({"precision": "fp7"}, "--precision: must be bf16"),
+        ({"allow": "fp8,borderlin"}, "--allow: no technique is called 'borderlin'; did you mean: borderline?"),
         ({"micro_batch": 0}, "--micro-batch: cannot read '0'"),
     ],
 )

@@ -146,6 +146,8 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "schedule": get_args(Schedule),
 }
 _LISTS = ("hardware", "allow")
+_ALLOWED = tuple(dict.fromkeys(["borderline", *get_args(Format), *get_args(Sharding), *get_args(Schedule)]))
+"""What a search may be allowed beyond defaults."""
 _SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w"}
 """Keys without a unit, whose value names it: ``deadline = "90d"``."""
 _UNITS = {"tokens": "tokens", "seq_len": "tokens", "global_batch": "sequences", "devices": "devices"}
@@ -275,6 +277,9 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
         if not isinstance(parts, list | tuple):
             raise _wrong("a text or a list of texts", value, where)
         texts = [_text(part, where).strip() for part in parts]
+        for text in texts:
+            if name == "allow" and text and text not in _ALLOWED:
+                raise unknown(f"no technique is called {shown(text)}", text, _ALLOWED, where=where)
         return tuple(dict.fromkeys(text for text in texts if text))
     if name == "model_text":
         if not isinstance(value, str):
