@@ -379,6 +379,13 @@ def test_too_few_devices_for_the_range():
     assert stop.nearest_feasible == 8
 
 
+def test_more_devices_than_the_network_joins():
+    answer = search.size(asked(devices=(10**7, 10**7), hardware="dgx-h100"))
+    (stop,) = answer.blocking
+    assert (stop.constraint, stop.required) == ("devices", 1e7)
+    assert search.size(asked(devices=(8, int(stop.nearest_feasible)), hardware="dgx-h100")).plan is not None
+
+
 # One layout -----------------------------------------------------------------------------------------------------------
 
 
@@ -437,3 +444,10 @@ def test_estimate_without_a_size_asks_for_it():
         search.estimate(asked(devices=None))
     with pytest.raises(LayoutError, match="multiple"):
         search.estimate(asked(devices=(9, 9), tp=2))
+    with pytest.raises(ClusterplanError, match="8:16 is a range"):
+        search.estimate(asked(devices=(8, 16)))
+
+
+def test_estimate_of_two_systems_is_refused():
+    with pytest.raises(ClusterplanError, match="one layout has one system, not 2"):
+        search.estimate(asked(devices=(8, 8), hardware=("dgx-h100", "dgx-a100")))

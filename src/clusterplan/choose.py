@@ -194,6 +194,10 @@ def nothing_fits(founds: list[Found]) -> tuple[Blocking, ...]:
                 nearest_feasible=needed,
             ),
         )
+    least = founds[0].bench.demands.devices[0]
+    most = max(f.bench.question.machine.largest_cluster for f in founds)
+    if least > most:
+        return (_unmade("devices", least, "devices", most),)
     bench = founds[0].bench
     job, dp, stride = bench.question.job, bench.dp, bench.pairs.stride
     if dp is not None and np.all(dp % stride != 0):

@@ -118,7 +118,7 @@ OPTIONS: dict[str, Any] = {
     "micro_batch": _text("--micro-batch", "N", "Sequences of a micro-batch."),
     "recompute": _text("--recompute", "MODE", "none, selective, half or full. [default: the least that fits]"),
     "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3, fsdp or hsdp."),
-    "schedule": _text("--schedule", "NAME", "none, 1f1b or interleaved."),
+    "schedule": _text("--schedule", "NAME", "none, 1f1b, interleaved, zb-1p or zb-2p. [default: by pp and vpp]"),
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
     "rows": _option(bool, "--rows", help="List every row."),
     "plot": _option(Path | None, "--plot", metavar="FILE.svg", help="Draw predicted against measured times."),

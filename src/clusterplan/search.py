@@ -198,6 +198,9 @@ def estimate(resolved: Resolved) -> Answer:
     All broken rules are said at once.
     """
     scenario, machine = resolved.scenario, resolved.hardware[0]
+    if len(resolved.hardware) > 1:
+        text = f"one layout has one system, not {len(resolved.hardware)}; compare shows several side by side"
+        raise ClusterplanError(text, where="estimate: --hardware")
     reasons = run.unsupported(circumstances_of(resolved, 0))
     if resolved.job.precision not in machine.formats:
         reasons.append(f"{resolved.job.precision} is not available: {machine.stack.name} has {machine.formats}")
@@ -290,8 +293,11 @@ def replicas(scenario: Scenario, replica: int) -> tuple[int, list[str]]:
         if devices is not None and not devices[0] <= replica * dp <= devices[1]:
             return dp, [f"tp × pp × cp × dp = {replica * dp} is not {devices[0]} devices"]
         return dp, []
-    if devices is None or devices[0] != devices[1]:
+    if devices is None:
         raise ClusterplanError("the number of devices is not known; give --devices or --dp", where="estimate")
+    if devices[0] != devices[1]:
+        text = f"{devices[0]}:{devices[1]} is a range; one layout has one number of devices; give it, or --dp"
+        raise ClusterplanError(text, where="estimate: --devices")
     lower = devices[0] // replica
     if devices[0] % replica:
         near = " or ".join(str(n * replica) for n in (lower, lower + 1) if n)
