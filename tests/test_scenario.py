@@ -201,6 +201,11 @@ def test_what_is_open_is_taken_from_defaults_and_named():
     assert assumed["site"].value == resolved.site.name
 
 
+def test_no_run_is_certain():
+    with pytest.raises(ClusterplanError, match="no run is certain"):
+        answer(ask(confidence="100%"))
+
+
 def test_what_is_given_is_not_assumed():
     given = {
         "tokens": "1T", "seq_len": 4096, "global_batch": 64, "precision": "bf16", "devices": 512, "confidence": "90%",
@@ -417,7 +422,7 @@ scenarios = st.builds(
     power_w=st.none() | positive,
     devices=st.none() | st.tuples(st.integers(1, 1000), st.integers(1000, 10**6)),
     objective=st.none() | st.sampled_from(["wall", "cost"]),
-    confidence=st.none() | st.floats(1e-3, 1),
+    confidence=st.none() | st.floats(1e-3, 0.999),
     precision=st.none() | st.sampled_from(["bf16", "fp8"]),
     global_batch=st.none() | count,
     batch_fixed=st.booleans(),

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from clusterplan import run, search, space, step
+from clusterplan import run, search, shapes, space, step
+from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.layer import price_layers
 from clusterplan.layout import BATCH_TOLERANCE, Cuts, broken_cut_rules, broken_layout_rules, used_devices
 from clusterplan.plan import amount, layout_document, make_plan, violated, work
 from clusterplan.scan import Tally, look
+from clusterplan.scenario import Scenario, override, resolve
 from examples import TINY, TINY_MOE, asked, bench, limits
 
 DAY_S = 86400.0
@@ -303,6 +305,46 @@ def test_nearest_feasible_value_is_feasible(name, confidence):
     assert stop.required < stop.nearest_feasible
     assert search.size(asked(**(given | {field: stop.nearest_feasible}), confidence=confidence)).feasible
     assert not search.size(asked(**(given | {field: 0.97 * stop.nearest_feasible}), confidence=confidence)).feasible
+
+
+@pytest.mark.parametrize("most", [15_808, 16_000, 17_000])
+def test_more_devices_to_choose_from_leave_no_plan_out(most):
+    """The plan of 15,808 devices lies between two rungs of the ladder; it is found from near misses."""
+    scenario = override(
+        Scenario(),
+        {
+            "model": "llama-3.1-405b",
+            "hardware": "dgx-h100",
+            "tokens": "15T",
+            "deadline": "60d",
+            "devices": f"8:{most}",
+        },
+    )
+    answer = search.size(resolve(scenario, Catalog(), lambda model: shapes.parameters(model).active))
+    assert answer.feasible
+    assert int(answer.plan.run.fleet.devices[0]) <= 15_808
+
+
+def test_sequences_longer_than_the_learned_positions_are_warned_of():
+    plan = search.size(asked(devices=(8, 64))).plan
+    for positions, warned in ((0, False), (plan.question.job.seq_len, False), (plan.question.job.seq_len - 1, True)):
+        model = replace(plan.question.model, learned_positions=positions)
+        found = search.warnings(replace(plan, question=replace(plan.question, model=model)))
+        assert any("learned positions" in text for text in found) is warned
+
+
+def test_low_goodput_and_low_use_are_warned_of():
+    plan = search.size(asked(devices=(8, 64))).plan
+    progress, result = plan.run.progress, plan.step
+    low = replace(plan.run, progress=replace(progress, goodput_fraction=np.array([0.7])))
+    assert any("goodput 70.0%" in text for text in search.warnings(replace(plan, run=low)))
+    assert not any("goodput" in text for text in search.warnings(plan))
+    device = replace(plan.question.machine.accelerator, best_published_mfu={plan.question.job.precision: 0.9})
+    machine = replace(plan.question.machine, accelerator=device)
+    question = replace(plan.question, machine=machine)
+    for mfu, warned in ((0.44, True), (0.46, False)):
+        found = search.warnings(replace(plan, question=question, step=replace(result, mfu=np.array([mfu]))))
+        assert any("less than half" in text for text in found) is warned
 
 
 def test_two_constraints_in_the_way():

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
-from clusterplan.plan import Blocking, Demands, Plan, make_plan
-from clusterplan.run import Run
+from clusterplan.plan import Blocking, Demands, Plan, make_plan, upper_limits
 from clusterplan.scan import Bench, Found, replica_range, samples
 
 USEFUL_MARGIN = 0.1
@@ -164,16 +163,10 @@ def blocking(founds: list[Found], demands: Demands) -> tuple[Blocking, ...]:
     looked = [f for f in founds if f.candidates.layouts.size]
     if not looked:
         return nothing_fits(founds)
-    limits: tuple[tuple[str, float | None, str, Callable[[Run], FloatArray]], ...] = (
-        ("deadline", demands.deadline_s, "s", lambda r: surely_s(r, demands.confidence)),
-        ("budget", demands.budget_usd, "USD", lambda r: r.cost.total_usd),
-        ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
-        ("devices", float(demands.devices[1]), "devices", lambda r: r.fleet.devices.astype(float)),
-    )
     stops = [
         _blocked(name, required, unit, [(measure(f.outcome), f.broken) for f in looked])
-        for name, required, unit, measure in limits
-        if required is not None and any(np.any(f.broken.get(name, False)) for f in looked)
+        for name, required, unit, measure in upper_limits(demands)
+        if any(np.any(f.broken.get(name, False)) for f in looked)
     ]
     standing = [s for s in stops if s.nearest_feasible is not None or (s.best or 0.0) > s.required]
     return tuple(standing or stops)
@@ -226,11 +219,6 @@ def nearest_batch(bench: Bench) -> int | None:
     unit = (samples(bench, bench.pairs) * least)[within]
     batches = np.maximum(np.round(target / unit), 1).astype(np.int64) * unit
     return int(batches[np.argmin(np.abs(batches - target))])
-
-
-def surely_s(outcome: Run, confidence: float) -> FloatArray:
-    """Deadline that a run would keep with a probability, and on the mean, shape ``(layout,)``. [s]"""
-    return np.maximum(outcome.progress.finish_s(confidence), outcome.progress.wall_s)
 
 
 def _blocked(

@@ -6,7 +6,7 @@ numbers can be traced to its formula and to the figures of the profiles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -45,6 +45,10 @@ class Demands:
     """Whether a plan inside the memory margin will do."""
 
 
+ROUNDING = 1e-9
+"""The deadline that just keeps a probability comes from an inverse that is right to rounding; it must count as kept."""
+
+
 def violated(demands: Demands, outcome: Run) -> dict[str, BoolArray]:
     """Constraints that layouts break, by name; each mask has shape ``(layout,)``."""
     total = outcome.fleet.devices
@@ -53,12 +57,36 @@ def violated(demands: Demands, outcome: Run) -> dict[str, BoolArray]:
     if demands.deadline_s is not None:
         sure = outcome.progress.deadline_probability
         assert sure is not None, "the circumstances have the same deadline"
-        masks["deadline"] = (outcome.progress.wall_s > demands.deadline_s) | (sure < demands.confidence)
+        masks["deadline"] = (outcome.progress.wall_s > demands.deadline_s) | (sure < demands.confidence - ROUNDING)
     if demands.budget_usd is not None:
         masks["budget"] = outcome.cost.total_usd > demands.budget_usd
     if demands.power_w is not None:
         masks["site power"] = outcome.energy.peak_facility_w > demands.power_w
     return masks
+
+
+def surely_s(outcome: Run, confidence: float) -> FloatArray:
+    """Deadline that a run would keep with a probability, and on the mean, shape ``(layout,)``. [s]"""
+    return np.maximum(outcome.progress.finish_s(confidence), outcome.progress.wall_s)
+
+
+def upper_limits(demands: Demands) -> list[tuple[str, float, str, Callable[[Run], FloatArray]]]:
+    """What is asked for at most: name, value, unit, and how a run measures up to it."""
+    limits: tuple[tuple[str, float | None, str, Callable[[Run], FloatArray]], ...] = (
+        ("deadline", demands.deadline_s, "s", lambda r: surely_s(r, demands.confidence)),
+        ("budget", demands.budget_usd, "USD", lambda r: r.cost.total_usd),
+        ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
+        ("devices", float(demands.devices[1]), "devices", lambda r: r.fleet.devices.astype(float)),
+    )
+    return [(name, value, unit, measure) for name, value, unit, measure in limits if value is not None]
+
+
+def shortfall(demands: Demands, outcome: Run) -> FloatArray:
+    """How far runs are from keeping to everything, shape ``(layout,)``: sum of the logarithms of what is over."""
+    over = np.log(np.maximum(demands.devices[0] / outcome.fleet.devices, 1.0))
+    for _, value, _, measure in upper_limits(demands):
+        over = over + np.log(np.maximum(measure(outcome) / value, 1.0))
+    return over
 
 
 def amount(name: str, outcome: Run) -> FloatArray:

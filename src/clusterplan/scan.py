@@ -26,7 +26,7 @@ from clusterplan.layout import (
     broken_layout_rules,
     used_devices,
 )
-from clusterplan.plan import Demands, amount, violated, work
+from clusterplan.plan import Demands, amount, shortfall, violated, work
 from clusterplan.run import Circumstances, Run
 from clusterplan.space import Fixed
 from clusterplan.step import Pipelines, StageTable
@@ -442,11 +442,11 @@ def evaluated(bench: Bench, candidates: Candidates, tally: Tally) -> Found:
 
 
 def around_best(found: Found, fastest: Fastest, tally: Tally) -> Candidates:
-    """Every number of replicas around the best candidates of each kind."""
+    """Every number of replicas around the best candidates of each kind, then around the nearest misses."""
     bench, layouts = found.bench, found.candidates.layouts
-    breaches = np.sum(list(found.broken.values()), axis=0)
+    away = np.where(found.feasible, 0.0, shortfall(bench.demands, found.outcome))
     seen: dict[tuple[int, ...], int] = {}
-    for row in np.lexsort((found.value, breaches)):
+    for row in np.lexsort((found.value, away)):
         key = (int(layouts.cut[row]), int(layouts.pp[row]), int(layouts.vpp[row]), int(layouts.sharding[row]))
         seen.setdefault(key, int(row))
         if len(seen) >= REFINED:

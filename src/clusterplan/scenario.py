@@ -505,6 +505,8 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     confidence = scenario.confidence
     if confidence is None:
         confidence = notes.default("confidence", float(defaults.confidence))
+    elif confidence >= 1:
+        raise ClusterplanError("no run is certain; nearest: 0.99", where=option("confidence"))
     return Resolved(
         model=model,
         job=job,

@@ -36,6 +36,12 @@ from clusterplan.workload import Format
 SURE = 0.9
 """A plan that meets its deadline with less probability than this is warned of."""
 
+LOW_GOODPUT = 0.8
+"""A plan that loses more than the rest to failures and checkpoints is warned of."""
+
+LOW_MFU = 0.5
+"""A plan below this share of the best published MFU of its accelerator is warned of."""
+
 
 def fixed_axes(resolved: Resolved) -> Fixed:
     """Axes that the scenario sets."""
@@ -171,6 +177,14 @@ def warnings(plan: Plan) -> list[str]:
     best = machine.accelerator.best_published_mfu.get(job.precision)
     if best is not None and mfu > best:
         found.append(f"MFU {mfu:.1%} is above {best:.1%}, the best published for {machine.accelerator.name}")
+    if best is not None and mfu < LOW_MFU * best:
+        found.append(f"MFU {mfu:.1%} is less than half of {best:.1%}, the best published: fewer devices do more each")
+    goodput = float(plan.run.progress.goodput_fraction[0])
+    if goodput < LOW_GOODPUT:
+        found.append(f"goodput {goodput:.1%}: the rest goes to failures and checkpoints; fewer devices lose less")
+    if 0 < plan.question.model.learned_positions < job.seq_len:
+        text = "learned positions; longer sequences need more of them, and their parameters are not counted"
+        found.append(f"the model has {plan.question.model.learned_positions:,} {text}")
     sure = plan.run.progress.deadline_probability
     if sure is not None and float(sure[0]) < SURE:
         found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence {SURE} plans for more")
