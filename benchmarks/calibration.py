@@ -35,6 +35,8 @@ MOVED = 0.1
 """A constant that moved less than this, in standard deviations of its prior, stays as it is."""
 FEWEST = 10
 """Rows of a stack from which its interval is made; the others keep an assumed one."""
+WIDEST = 0.9
+"""Widest half width: an interval of a time does not reach zero."""
 ROUNDS = 6
 
 
@@ -143,20 +145,21 @@ def keep(held_out: calibrate.HeldOut) -> None:
 
 
 def set_intervals() -> None:
-    """The half width of a stack's interval: 90th percentile of the errors of its rows under the shipped constants."""
+    """The half width of a stack's interval: 90th percentile of how far measured times lie from predicted ones."""
     by_stack: dict[str, list[float]] = {}
     with HELD_OUT.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            by_stack.setdefault(row["stack"], []).append(abs(float(row["error_before"])))
+            by_stack.setdefault(row["stack"], []).append(abs(1 / (1 + float(row["error_before"])) - 1))
     for name, found in sorted(by_stack.items()):
         if len(found) < FEWEST:
             continue
-        half_width = round(float(np.quantile(found, 0.9)), 3)
+        far = float(np.quantile(found, 0.9))
+        half_width = round(min(far, WIDEST), 3)
         print(f"stacks/{name}: step_error_fraction {half_width} of {len(found)} rows")
         source = (
-            f"benchmarks/calibration.py --intervals: 90th percentile of the step time errors of the {len(found)} runs "
-            "of this software in profiles/measured, under these constants"
-        )
+            "benchmarks/calibration.py --intervals: 90th percentile of how far measured step times lie from predicted "
+            f"ones, relative to these, over the {len(found)} runs of this software in profiles/measured"
+        ) + (f"; it is {far:.2g}, and {WIDEST} is the widest that an interval can be" if far > WIDEST else "")
         change(PROFILES / "stacks" / f"{name}.toml", [("measured", source, {"step_error_fraction": half_width})])
 
 
