@@ -799,8 +799,14 @@ def test_supported():
             {"cooling": replace(COOLING, rack_limit_w=19e3)},
             "a rack of node gives 20 kW, more than the 19 kW of cooling",
         ),
-        ({"prices": replace(OWN, system_usd={})}, "price list list has no price of node"),
-        ({"prices": replace(RENT, rent_usd_per_device_h={"rack": 4.0})}, "price list list has no rent of node"),
+        (
+            {"prices": replace(OWN, system_usd={})},
+            "price list list has no price of node; --set prices.system_usd.node=USD",
+        ),
+        (
+            {"prices": replace(RENT, rent_usd_per_device_h={"rack": 4.0})},
+            "price list list has no rent of node; --set prices.rent_usd_per_device_h.node=USD",
+        ),
         ({"storage": replace(STORAGE, capacity_bytes=1e14)}, "more than the 0.1 PB of store"),
         ({"operations": replace(OPERATIONS, spare_shortage_fraction=0.0)}, "no number of spares is enough"),
         ({"operations": replace(OPERATIONS, repeated_fraction=1.0)}, "no run ends that repeats every step"),

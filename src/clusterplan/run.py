@@ -363,7 +363,9 @@ def _listed_usd(prices: Prices) -> Mapping[str, float]:
 
 
 def _no_price(prices: Prices, system: str) -> str:
-    return f"price list {prices.name} has no {'rent' if prices.basis == 'rent' else 'price'} of {system}"
+    rented = prices.basis == "rent"
+    figure = f"prices.{'rent_usd_per_device_h' if rented else 'system_usd'}.{system}"
+    return f"price list {prices.name} has no {'rent' if rented else 'price'} of {system}; --set {figure}=USD gives one"
 
 
 # Composition ----------------------------------------------------------------------------------------------------------
