@@ -34,7 +34,9 @@ FOLDERS = {Stack: "stacks", Accelerator: "accelerators"}
 MOVED = 0.1
 """A constant that moved less than this, in standard deviations of its prior, stays as it is."""
 FEWEST = 10
-"""Rows of a stack from which its interval is made; the others keep an assumed one."""
+"""Rows of a stack from which its interval is made; others take that of all rows."""
+KEPT = ("megatron-lm-2021", "megatron-lm-2022")
+"""Stacks with fewer rows that keep their assumed interval, which holds all of them."""
 WIDEST = 0.9
 """Widest half width: an interval of a time does not reach zero."""
 ROUNDS = 6
@@ -150,17 +152,39 @@ def set_intervals() -> None:
     with HELD_OUT.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             by_stack.setdefault(row["stack"], []).append(abs(1 / (1 + float(row["error_before"])) - 1))
-    for name, found in sorted(by_stack.items()):
-        if len(found) < FEWEST:
+    everything = [far for found in by_stack.values() for far in found]
+    for path in sorted((PROFILES / "stacks").glob("*.toml")):
+        found = by_stack.get(path.stem, [])
+        if len(found) >= FEWEST:
+            kind, (half_width, source) = "measured", own_interval(found)
+        elif path.stem not in KEPT:
+            kind, half_width = "assumed", percentile(everything)
+            source = (
+                "assumed: the 90th percentile of how far the measured step times of all "
+                f"{len(everything)} runs in profiles/measured lie from predicted ones, as fewer than ten are of this "
+                "software"
+            )
+        else:
             continue
-        far = float(np.quantile(found, 0.9))
-        half_width = round(min(far, WIDEST), 3)
-        print(f"stacks/{name}: step_error_fraction {half_width} of {len(found)} rows")
-        source = (
-            "benchmarks/calibration.py --intervals: 90th percentile of how far measured step times lie from predicted "
-            f"ones, relative to these, over the {len(found)} runs of this software in profiles/measured"
-        ) + (f"; it is {far:.2g}, and {WIDEST} is the widest that an interval can be" if far > WIDEST else "")
-        change(PROFILES / "stacks" / f"{name}.toml", [("measured", source, {"step_error_fraction": half_width})])
+        print(f"stacks/{path.stem}: step_error_fraction {half_width} ({kind}, {len(found)} rows)")
+        change(path, [(kind, source, {"step_error_fraction": half_width})])
+
+
+def percentile(found: list[float]) -> float:
+    """90th percentile as it stands in a profile."""
+    return round(float(np.quantile(found, 0.9)), 3)
+
+
+def own_interval(found: list[float]) -> tuple[float, str]:
+    """Half width from the rows of one stack, and its source."""
+    far = percentile(found)
+    source = (
+        "benchmarks/calibration.py --intervals: 90th percentile of how far measured step times lie from predicted "
+        f"ones, relative to these, over the {len(found)} runs of this software in profiles/measured"
+    )
+    if far > WIDEST:
+        source += f"; it is {far:.2g}, and {WIDEST} is the widest that an interval can be"
+    return min(far, WIDEST), source
 
 
 def write_constants(fitted: calibrate.Fitted, rows: int, sources: int) -> None:
