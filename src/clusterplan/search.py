@@ -109,11 +109,8 @@ def benches(resolved: Resolved, index: int, objective: str) -> Iterator[Bench]:
             yield make_bench(question, circumstances_of(resolved, index), demands_of(resolved), objective, fixed, allow)
 
 
-def search_machine(
-    resolved: Resolved, index: int, objective: str, progress: Progress | None
-) -> tuple[list[Found], Tally, list[str]]:
-    """All candidates of one machine, what happened to the others, and why the machine cannot be used if so."""
-    tally = Tally()
+def reasons_against(resolved: Resolved, index: int) -> list[str]:
+    """Why no layout can run on a machine; empty if there is no reason."""
     machine = resolved.hardware[index]
     reasons = run.unsupported(circumstances_of(resolved, index))
     if resolved.job.precision not in machine.formats:
@@ -121,6 +118,16 @@ def search_machine(
         reasons.append(
             f"{machine.system.name} with {machine.stack.name} has no {resolved.job.precision} (has: {known})"
         )
+    return reasons
+
+
+def search_machine(
+    resolved: Resolved, index: int, objective: str, progress: Progress | None
+) -> tuple[list[Found], Tally, list[str]]:
+    """All candidates of one machine, what happened to the others, and why the machine cannot be used if so."""
+    tally = Tally()
+    machine = resolved.hardware[index]
+    reasons = reasons_against(resolved, index)
     sharding = resolved.scenario.sharding
     if sharding is not None and sharding not in machine.stack.sharding:
         reasons.append(f"{machine.stack.name} has no {sharding}; it has {', '.join(machine.stack.sharding)}")
@@ -178,7 +185,8 @@ def warnings(plan: Plan) -> list[str]:
     if best is not None and mfu > best:
         found.append(f"MFU {mfu:.1%} is above {best:.1%}, the best published for {machine.accelerator.name}")
     if best is not None and mfu < LOW_MFU * best:
-        found.append(f"MFU {mfu:.1%} is less than half of {best:.1%}, the best published: fewer devices do more each")
+        text = f"is less than half of {best:.1%}, the best published for {machine.accelerator.name}"
+        found.append(f"MFU {mfu:.1%} {text}")
     goodput = float(plan.run.progress.goodput_fraction[0])
     if goodput < LOW_GOODPUT:
         found.append(f"goodput {goodput:.1%}: the rest goes to failures and checkpoints; fewer devices lose less")
@@ -215,9 +223,7 @@ def estimate(resolved: Resolved) -> Answer:
     if len(resolved.hardware) > 1:
         text = f"one layout has one system, not {len(resolved.hardware)}; compare shows several side by side"
         raise ClusterplanError(text, where="estimate: --hardware")
-    reasons = run.unsupported(circumstances_of(resolved, 0))
-    if resolved.job.precision not in machine.formats:
-        reasons.append(f"{resolved.job.precision} is not available: {machine.stack.name} has {machine.formats}")
+    reasons = reasons_against(resolved, 0)
     if reasons:
         raise LayoutError("; ".join(reasons))
     modes = machine.stack.recompute if scenario.recompute is None else (scenario.recompute,)
@@ -232,16 +238,11 @@ def estimate(resolved: Resolved) -> Answer:
         if plan.verdict == "fits":
             break
     chosen = () if scenario.recompute else (f"recompute is not given; {mode} is the least with which it fits",)
-    if plan.verdict == "does_not_fit":
-        chosen = ()
     stops: tuple[Blocking, ...] = ()
     if plan.verdict == "does_not_fit":
-        peak = plan.peak_bytes
-        stops = (
-            Blocking(
-                constraint="memory", required=float(plan.usable_bytes), best=peak, unit="bytes", nearest_feasible=None
-            ),
-        )
+        chosen = ()
+        required, peak = float(plan.usable_bytes), plan.peak_bytes
+        stops = (Blocking(constraint="memory", required=required, best=peak, unit="bytes", nearest_feasible=None),)
     return Answer(
         resolved=resolved,
         objective="none",

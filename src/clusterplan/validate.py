@@ -31,9 +31,9 @@ from clusterplan.layout import (
 from clusterplan.measured import Measured
 from clusterplan.plan import verdict
 from clusterplan.shapes import limits
+from clusterplan.units import BYTES_PER_GIB
 from clusterplan.workload import Attention, Experts, Format, Job, Model
 
-GIB = 2.0**30
 FORMATS = {"mxfp8": "fp8", "nvfp4": "fp4", "fp32": "", **{name: name for name in get_args(Format)}}
 """Formats of tables as formats of ours; the empty one is not modelled."""
 
@@ -148,9 +148,9 @@ class Judge:
         predicted = float(result.time.total_s[0])
         error = UNKNOWN_ERROR_FRACTION if assumed else float(machine.stack.step_error_fraction)
         heaviest = int(np.argmax(held.total_bytes[0]))
-        device = float(held.total_bytes[0, heaviest]) / GIB
-        reserved = device - float(held.context_bytes[0, heaviest]) / GIB
-        allocated = reserved - float(held.fragmentation_bytes[0, heaviest]) / GIB
+        device = float(held.total_bytes[0, heaviest]) / BYTES_PER_GIB
+        reserved = device - float(held.context_bytes[0, heaviest]) / BYTES_PER_GIB
+        allocated = reserved - float(held.fragmentation_bytes[0, heaviest]) / BYTES_PER_GIB
         definition = row.memory_definition or machine.stack.reported_memory
         peak = {"allocated": allocated, "reserved": reserved, "device": device}[definition]
         usable = float(memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction))
@@ -171,7 +171,7 @@ class Judge:
             predicted_peak_gib=peak,
             memory_definition=definition,
             memory_error_fraction=peak / base.measured_peak_gib - 1 if base.measured_peak_gib else None,
-            verdict=verdict(device * GIB, usable, float(machine.accelerator.memory_bytes)),
+            verdict=verdict(device * BYTES_PER_GIB, usable, float(machine.accelerator.memory_bytes)),
         )
 
     def stack(self, row: Measured) -> tuple[Stack, bool]:

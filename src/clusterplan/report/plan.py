@@ -11,6 +11,7 @@ from clusterplan.report.quantities import STEP_NOTES, apportioned, label_of, sai
 from clusterplan.report.question import question_block
 from clusterplan.report.remarks import blocking_blocks, counts_said, fixes_block, remark_blocks
 from clusterplan.units import (
+    BYTES_PER_GIB,
     format_bytes,
     format_count,
     format_fraction,
@@ -147,7 +148,7 @@ _STAGE_HEADS: Mapping[str, str] = {
 def _stages_block(stages: Sequence[Document]) -> Block:
     names = [name for name in stages[0] if name not in {"stage", "total_bytes"} and any(one[name] for one in stages)]
     heads = ("stage", "total", *(_STAGE_HEADS.get(name, label_of(name)) for name in names))
-    rows = [(str(one["stage"]), *(f"{one[n] / 2**30:,.1f}" for n in ("total_bytes", *names))) for one in stages]
+    rows = [(str(one["stage"]), *(f"{one[n] / BYTES_PER_GIB:,.1f}" for n in ("total_bytes", *names))) for one in stages]
     return Block(title="Memory by stage, GiB", heads=heads, rows=tuple(rows), is_wide=True)
 
 
