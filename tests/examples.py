@@ -8,7 +8,7 @@ from clusterplan import search, shapes
 from clusterplan.catalog import Catalog
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
 from clusterplan.layer import Question
-from clusterplan.layout import RECOMPUTE, SCHEDULES, SHARDING, Cuts, Layouts
+from clusterplan.layout import OFFLOAD, RECOMPUTE, RECOMPUTED_SHARE, SCHEDULES, SHARDING, Cuts, Layouts
 from clusterplan.scenario import Scenario, resolve
 from clusterplan.workload import Attention, Experts, Job, Layer, LinearAttention, Model, StateSpace
 
@@ -86,21 +86,23 @@ def question(of, on, *, seq_len=2048, batch=64, fixed=False, precision="bf16", d
 def cuts(*, tp=1, cp=1, ep=1, etp=1, micro_batch=1, recompute="none"):
     """A table of cuts; each axis is a number or a list."""
     modes = [RECOMPUTE.index(r) for r in np.atleast_1d(recompute)]
-    columns = np.broadcast_arrays(*map(np.atleast_1d, (tp, cp, ep, etp, micro_batch, modes)))
-    names = ("tp", "cp", "ep", "etp", "micro_batch", "recompute")
-    return Cuts(**{name: np.array(column, dtype=np.int64) for name, column in zip(names, columns, strict=True)})
+    columns = np.broadcast_arrays(*map(np.atleast_1d, (tp, cp, ep, etp, micro_batch, modes, 1)))
+    names = ("tp", "cp", "ep", "etp", "micro_batch", "recompute", "checkpoint_layers")
+    axes = {name: np.array(column, dtype=np.int64) for name, column in zip(names, columns, strict=True)}
+    return Cuts(**axes, recomputed=RECOMPUTED_SHARE[axes["recompute"]])
 
 
-def layouts(*, cut=0, pp=1, vpp=1, dp=1, sharding="zero1", batch=64, schedule=None, bought=None):
+def layouts(*, cut=0, pp=1, vpp=1, dp=1, sharding="zero1", batch=64, schedule=None, offload="none", bought=None):
     """A table of layouts; each axis is a number or a list."""
     pp, vpp = np.atleast_1d(pp), np.atleast_1d(vpp)
     if schedule is None:
         schedule = np.where(pp == 1, "none", np.where(vpp > 1, "interleaved", "1f1b"))
     kinds = [SHARDING.index(s) for s in np.atleast_1d(sharding)]
     schedules = [SCHEDULES.index(s) for s in np.atleast_1d(schedule)]
-    given = (cut, pp, vpp, dp, kinds, schedules, batch, dp if bought is None else bought)
+    hosted = [OFFLOAD.index(o) for o in np.atleast_1d(offload)]
+    given = (cut, pp, vpp, dp, kinds, schedules, hosted, batch, dp if bought is None else bought)
     columns = np.broadcast_arrays(*map(np.atleast_1d, given))
-    names = ("cut", "pp", "vpp", "dp", "sharding", "schedule", "global_batch", "bought_devices")
+    names = ("cut", "pp", "vpp", "dp", "sharding", "schedule", "offload", "global_batch", "bought_devices")
     return Layouts(**{name: np.array(column, dtype=np.int64) for name, column in zip(names, columns, strict=True)})
 
 

@@ -65,6 +65,9 @@ def test_what_settles_ties(found):
     recompute = cuts.recompute[layouts.cut[ordered]]
     assert np.all(np.diff(recompute)[same] >= 0)
     same &= np.diff(recompute) == 0
+    again = cuts.recomputed[layouts.cut[ordered]]
+    assert np.all(np.diff(again)[same] >= 0)
+    same &= np.diff(again) == 0
     cut = layouts.cut[ordered]
     groups = cuts.tp[cut] * cuts.cp[cut] * cuts.ep[cut] * layouts.pp[ordered]
     assert np.all(np.diff(groups)[same] >= 0)

@@ -208,7 +208,8 @@ def test_eight_bit_products_are_faster_but_attention_is_not():
     on = machine(changes=NO_HOST.items())
     half, eighth = (priced(shape, some, on=on, precision=p, seq_len=8192) for p in ("bf16", "fp8"))
     assert 1.3 < half.compute_s[0, DENSE] / eighth.compute_s[0, DENSE] < 2
-    assert_array_equal(half.saved_bytes, eighth.saved_bytes)
+    kept = eighth.saved_bytes[0, DENSE] / half.saved_bytes[0, DENSE]
+    assert 0.75 < kept < 0.9  # only what feeds products is kept in 8 bits
 
 
 def test_eager_attention_keeps_and_moves_its_scores():
@@ -237,7 +238,7 @@ def test_memory_bound_part_is_within_the_work():
 
 
 def test_array_equals_scalars():
-    modes = ["none", "half", "full"]
+    modes = ["none", "block", "full"]
     some = cuts(tp=[1, 2, 8], cp=[1, 2, 1], ep=[1, 4, 8], etp=[1, 2, 1], micro_batch=[1, 2, 4], recompute=modes)
     for name in ("dgx-h100", "gb200-nvl72", "mi300x-platform", "tpu-v5p-pod"):
         on = machine(name)

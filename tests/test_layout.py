@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from clusterplan import layout, shapes
+from clusterplan.errors import ClusterplanError
 from examples import TINY, TINY_MOE, cuts, layouts, limits, machine, question
 
 DENSE = limits(question(TINY, machine(), batch=64, fixed=True))
@@ -189,3 +190,45 @@ def test_padded_table_repeats_its_last_stage():
     every = layout.stage_layers(shapes.layer_kinds(TINY), [(8, 1)], every=True)
     assert_array_equal(every.stage, [np.arange(8)])
     assert every.count.sum() == 8
+
+
+# Recomputation --------------------------------------------------------------------------------------------------------
+
+
+def test_recompute_modes_are_read_with_their_layers():
+    assert layout.Recomputation.parse("selective") == layout.Recomputation(mode="selective")
+    assert layout.Recomputation.parse("full:2") == layout.Recomputation(mode="full", layers=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("half", "must be none, selective, block, full"),
+        ("none:2", "none has no number of layers"),
+        ("block:", "must name layers"),
+        ("block:0", "must name layers"),
+        ("block:two", "must name layers"),
+        ("full:-1", "must name layers"),
+    ],
+)
+def test_recompute_modes_that_are_none(text, message):
+    with pytest.raises(ClusterplanError, match=message):
+        layout.Recomputation.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "share", "group"),
+    [("none", 0, 1), ("selective", 0, 1), ("block", 0.5, 1), ("block:3", 0.375, 1), ("full", 1, 1), ("full:4", 1, 4)],
+)
+def test_recompute_as_columns_of_a_stage_of_eight(text, share, group):
+    columns = layout.Recomputation.parse(text).columns(8)
+    assert (float(columns["recomputed"][0]), int(columns["checkpoint_layers"][0])) == (share, group)
+
+
+@given(layers=st.integers(1, 200), pp=st.integers(1, 40), vpp=st.integers(1, 5))
+def test_the_largest_stage_holds_as_many_as_any(layers, pp, vpp):
+    if pp * vpp > layers + 2:
+        return
+    kinds = np.ones((layers, 1))
+    stages = layout.layers_by_stage(kinds, pp, vpp)
+    assert stages.max() <= layout.largest_stage(layers, np.array(pp), np.array(vpp))

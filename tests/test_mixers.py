@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan.mixers import mixer
-from clusterplan.operators import Core, Product, Scan, Shape, Vector, device_share
+from clusterplan.operators import Core, Product, Scan, Shape, Software, Vector, device_share
 from clusterplan.workload import Attention, Layer, LinearAttention, StateSpace
 from examples import TINY, cuts
 
@@ -32,7 +32,7 @@ LAYERS = {
 
 def mixed(layer, some=None, seq_len=2048):
     some = some or cuts()
-    operators = mixer(TINY, layer, device_share(some, seq_len, sequence_parallel=True), seq_len)
+    operators = mixer(TINY, layer, device_share(some, seq_len, Software(sequence_parallel=True)), seq_len)
     return Shape(operators=tuple(operators), input_bytes=np.zeros(some.size))
 
 

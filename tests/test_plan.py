@@ -164,6 +164,8 @@ def test_nothing_is_missing_but_what_was_not_asked(answered):
     optional = {".run.deadline_probability"} if answered.resolved.scenario.deadline_s is None else set()
     if answered.resolved.site.contract_kg_co2e_per_kwh is None:
         optional |= {".carbon.market_based_kg_co2e"}
+    if answered.plan.question.machine.system.host_memory_bytes is None:
+        optional |= {".memory.host_usable_bytes"}
     assert {path for path in empty if not path.startswith(".cost.")} == optional
 
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from clusterplan import run, search, shapes, step
 from clusterplan.hardware import System
 from clusterplan.layer import LayerTable, price_layers
-from clusterplan.layout import RECOMPUTE, broken_cut_rules, broken_layout_rules
+from clusterplan.layout import RECOMPUTE, RECOMPUTED_SHARE, broken_cut_rules, broken_layout_rules
 from clusterplan.plan import work
 from examples import CATALOG, TINY, TINY_MOE, asked, cuts, layouts, machine, model, question
 
@@ -219,8 +219,11 @@ def test_more_sharding_never_needs_more_but_for_gathered_layers(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_more_recompute_never_needs_more_nor_less_time(name):
     ask, some, rows = rows_of(name, "dgx-h100")
-    names = ("none", "selective", "full", "half")
-    modes = [replace(some, recompute=np.full(some.size, RECOMPUTE.index(mode))) for mode in names]
+    names = ("none", "selective", "full", "block")
+    modes = [
+        replace(some, recompute=np.full(some.size, i), recomputed=np.full(some.size, RECOMPUTED_SHARE[i]))
+        for i in map(RECOMPUTE.index, names)
+    ]
     memory = [computed(ask, cut, rows)[1].total_bytes for cut in modes]
     time = [times(ask, cut, rows) for cut in modes]
     # a little more may be held where one micro-batch of one layer is all there is: its input is kept besides

@@ -51,7 +51,7 @@ def plan(**changes):
         "spare_devices": 64,
         "layout": {
             "tp": 8, "pp": 16, "vpp": 4, "cp": 1, "ep": 1, "etp": 8, "dp": 35, "micro_batch": 1, "global_batch": 2030,
-            "micro_batches": 58, "recompute": "none", "sharding": "zero1", "schedule": "interleaved",
+            "micro_batches": 58, "recompute": "none", "offload": "none", "sharding": "zero1", "schedule": "interleaved",
             "placement": "tp-cp-ep-dp-pp", "name": "tp8-pp16-vpp4-dp35-mb1",
         },
         "step": STEP

@@ -12,7 +12,14 @@ from clusterplan import run, search, shapes, space, step
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.layer import price_layers
-from clusterplan.layout import BATCH_TOLERANCE, Cuts, broken_cut_rules, broken_layout_rules, used_devices
+from clusterplan.layout import (
+    BATCH_TOLERANCE,
+    RECOMPUTED_SHARE,
+    Cuts,
+    broken_cut_rules,
+    broken_layout_rules,
+    used_devices,
+)
 from clusterplan.plan import amount, layout_document, make_plan, violated, work
 from clusterplan.scan import Tally, look
 from clusterplan.scenario import Scenario, override, resolve
@@ -37,7 +44,9 @@ def every_layout(looked, **axes):
         "micro_batch": (1, 2, 4, 8),
         "recompute": (0, 1, 2),
     } | {name: (value,) for name, value in axes.items()}
-    table = Cuts(**dict(zip(choices, np.array(list(itertools.product(*choices.values()))).T, strict=True)))
+    columns = dict(zip(choices, np.array(list(itertools.product(*choices.values()))).T, strict=True))
+    one = np.ones(len(columns["tp"]), dtype=np.int64)
+    table = Cuts(**columns, recomputed=RECOMPUTED_SHARE[columns["recompute"]], checkpoint_layers=one)
     legal = ~np.any(list(broken_cut_rules(table, limits(ask)).values()), axis=0)
     for size in (table.tp, table.ep):  # no group lies across the edge of a domain
         legal &= (ask.domain_devices % size == 0) | (size % ask.domain_devices == 0)
@@ -63,7 +72,7 @@ def every_layout(looked, **axes):
     cut, pipe, dp = np.array(rows).T
     pp, vpp = np.array(pipes)[pipe].T
     listed = space.expand(
-        ask, table, cut, pp, vpp, dp, np.full(len(cut), looked.shardings[0]), looked.demands.devices[0]
+        ask, table, cut, pp, vpp, dp, np.full(len(cut), looked.shardings[0]), 0 * cut, looked.demands.devices[0]
     )
     legal = ~np.any(list(broken_layout_rules(listed, table, limits(ask)).values()), axis=0)
     legal &= used_devices(listed, table) >= looked.fewest_used
@@ -451,7 +460,7 @@ def test_estimate_takes_the_least_recompute_that_fits():
     loose = search.estimate(asked(devices=(8, 8), tp=1, micro_batch=8))
     assert layout_document(loose.plan)["recompute"] == "none"
     tight = search.estimate(crowded(asked(devices=(8, 8), tp=1, micro_batch=8), 9.0))
-    assert layout_document(tight.plan)["recompute"] in ("selective", "full")
+    assert layout_document(tight.plan)["recompute"] in ("selective", "block", "full")
     assert tight.feasible
 
 
@@ -493,3 +502,88 @@ def test_estimate_without_a_size_asks_for_it():
 def test_estimate_of_two_systems_is_refused():
     with pytest.raises(ClusterplanError, match="one layout has one system, not 2"):
         search.estimate(asked(devices=(8, 8), hardware=("dgx-h100", "dgx-a100")))
+
+
+# Layers that run again, and host memory -------------------------------------------------------------------------------
+
+
+def test_layers_of_a_block_cost_time_and_save_memory_one_by_one():
+    plans = [
+        search.estimate(asked(devices=(8, 8), tp=1, micro_batch=8, recompute=text)).plan
+        for text in ("none", "block:2", "block:4", "block:6", "full")
+    ]
+    assert np.all(np.diff([float(p.step.time.total_s[0]) for p in plans]) > 0)
+    assert np.all(np.diff([p.peak_bytes for p in plans]) < 0)
+
+
+def test_fewer_kept_inputs_hold_more_at_work():
+    one, all_layers = (
+        search.estimate(asked(devices=(8, 8), tp=1, micro_batch=8, recompute=text)).plan for text in ("full", "full:8")
+    )
+    assert all_layers.peak_bytes > one.peak_bytes
+    assert all_layers.step.time.total_s == one.step.time.total_s
+
+
+def test_a_block_of_more_layers_than_a_stage_has():
+    with pytest.raises(LayoutError, match="a stage has 4 layers; at most block:4"):
+        search.estimate(asked(devices=(8, 8), tp=1, pp=2, recompute="block:5"))
+
+
+def test_the_search_keeps_to_a_number_of_layers():
+    plan = search.size(asked(recompute="block:2")).plan
+    told = layout_document(plan)
+    assert (told["recompute"], told["recomputed_layers"]) == ("block", 2.0)
+
+
+def test_the_search_finds_the_fewest_layers_that_must_run_again():
+    resolved = crowded(asked(devices=(8, 8), tp=1, micro_batch=8, pp=1, cp=1, objective="wall"), 10.5)
+    (on,) = resolved.hardware
+    resolved = replace(resolved, hardware=(replace(on, stack=replace(on.stack, recompute=("none", "block", "full"))),))
+    found = look(bench(resolved, "wall"), Tally())
+    one_by_one = [
+        search.estimate(replace(resolved, scenario=replace(resolved.scenario, recompute=text)))
+        for text in ("none", *(f"block:{n}" for n in range(1, 8)), "full")
+    ]
+    fitting = [float(a.plan.run.progress.wall_s[0]) for a in one_by_one if a.plan.verdict == "fits"]
+    assert 0 < len(fitting) < len(one_by_one) - 1
+    assert found.value[found.feasible].min() == pytest.approx(min(fitting))
+
+
+def test_optimizer_states_on_the_host_make_room_and_take_time():
+    here, there = (search.estimate(asked(devices=(8, 8), tp=2, offload=what)).plan for what in ("none", "optimizer"))
+    assert there.memory.optimizer_bytes.max() == 0 < here.memory.optimizer_bytes.max()
+    assert there.host_bytes == pytest.approx(float(here.memory.optimizer_bytes.max()))
+    assert there.step.time.optimizer_s > here.step.time.optimizer_s
+    assert here.host_bytes == 0
+
+
+def test_activations_on_the_host_make_room_and_take_time():
+    given = {"devices": (8, 8), "tp": 1, "micro_batch": 8, "recompute": "none"}
+    here, there = (search.estimate(asked(**given, offload=what)).plan for what in ("none", "activations"))
+    moved = here.memory.activations_bytes.max() - there.memory.activations_bytes.max()
+    assert there.host_bytes == pytest.approx(float(moved))
+    assert moved > 0
+    assert there.step.time.offload_exposed_s > 0 == here.step.time.offload_exposed_s
+
+
+def test_the_search_offloads_only_if_it_may():
+    scarce = crowded(asked(devices=(8, 8), of=replace(TINY, hidden=4096, ffn=16384)), 5.5)
+    assert not search.size(scarce).feasible
+    allowed = replace(scarce, scenario=replace(scarce.scenario, allow=("offload",)))
+    found = search.size(allowed)
+    assert found.feasible
+    assert layout_document(found.plan)["offload"] != "none"
+
+
+def test_host_memory_in_the_way():
+    resolved = asked(devices=(8, 8), tp=1, offload="optimizer")
+    (on,) = resolved.hardware
+    small = replace(resolved, hardware=(replace(on, system=replace(on.system, host_memory_bytes=1e9)),))
+    answer = search.estimate(small)
+    assert [stop.constraint for stop in answer.blocking] == ["host memory"]
+    unknown = replace(resolved, hardware=(replace(on, system=replace(on.system, host_memory_bytes=None)),))
+    with pytest.raises(LayoutError, match="the host memory of dgx-h100 is not known; --set system"):
+        search.estimate(unknown)
+    other = replace(resolved, hardware=(replace(on, stack=replace(on.stack, offload=())),))
+    with pytest.raises(LayoutError, match="megatron-core cannot keep optimizer in host memory"):
+        search.estimate(other)

@@ -573,7 +573,7 @@ def test_prediction_module_has_its_own_head_product():
 
 
 def test_array_equals_scalars():
-    modes = ["none", "half", "full"]
+    modes = ["none", "block", "full"]
     some = cuts(tp=[1, 2, 8], cp=[1, 2, 1], ep=[1, 2, 8], etp=[1, 2, 1], micro_batch=[1, 2, 4], recompute=modes)
     for kind in shapes.KINDS:
         together = shapes.layer_shape(TINY_MOE, kind, some, 2048, SHARED)

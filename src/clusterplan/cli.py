@@ -116,9 +116,12 @@ OPTIONS: dict[str, Any] = {
     "etp": _text("--etp", "N", "Tensor-parallel group of the experts."),
     "dp": _text("--dp", "N", "Data-parallel replicas. [default: what the devices allow]"),
     "micro_batch": _text("--micro-batch", "N", "Sequences of a micro-batch."),
-    "recompute": _text("--recompute", "MODE", "none, selective, half or full. [default: the least that fits]"),
+    "recompute": _text(
+        "--recompute", "MODE", "none, selective, block:LAYERS of a stage, or full. [default: the least that fits]"
+    ),
     "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3, fsdp or hsdp."),
     "schedule": _text("--schedule", "NAME", "none, 1f1b, interleaved, zb-1p or zb-2p. [default: by pp and vpp]"),
+    "offload": _text("--offload", "WHAT", "Kept in host memory: none, optimizer, activations or both. [default: none]"),
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
     "rows": _option(bool, "--rows", help="List every row."),
     "plot": _option(Path | None, "--plot", metavar="FILE.svg", help="Draw predicted against measured times."),
@@ -141,7 +144,7 @@ QUESTION = (
     "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch", "allow", "sets",
     "scenario", "save", "profiles", *OUTPUT, "sources",
 )  # fmt: skip
-LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule")
+LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload")
 NOT_ASKED = {"scenario", "save", "profiles", "all_stages", "sources", *OUTPUT}
 """Options that are no part of the question."""
 

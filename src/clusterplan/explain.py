@@ -49,7 +49,7 @@ class Rule:
     fields: tuple[str, ...] = ()
 
 
-_EXPOSED = tuple(f"step.{kind}_exposed_s" for kind in ("tp", "cp", "ep", "pp", "dp"))
+_EXPOSED = tuple(f"step.{kind}_exposed_s" for kind in ("tp", "cp", "ep", "pp", "dp", "offload"))
 RULES: Mapping[str, Rule] = {
     "step.communication_fraction": Rule("exposed communication of all kinds ÷ length", (*_EXPOSED, "step.total_s")),
     "step.bubble_fraction": Rule("bubble ÷ length", ("step.bubble_s", "step.total_s")),
@@ -68,6 +68,8 @@ RULES: Mapping[str, Rule] = {
     "memory.allocated_bytes": Rule(
         "reserved − what the allocator holds beyond it", ("memory.reserved_bytes", "memory.parts.fragmentation_bytes")
     ),
+    "memory.host_bytes": Rule("what waits in host memory, for a device of the stage that takes most off it"),
+    "memory.host_usable_bytes": Rule("a device's share of the host memory, without the margin"),
     "memory.heaviest_stage": Rule("stage whose devices hold most", ("memory.peak_bytes",)),
     "memory.stages": Rule("stages of the pipeline", ("layout.pp",)),
     "layout.micro_batches": Rule(
@@ -87,7 +89,7 @@ _LAYERS = tuple(f"compute.{name}" for name in _WORK), tuple(f"network.{name}" fo
 PRICED_BY: Mapping[str, tuple[str, ...]] = {
     "step.compute_s": _LAYERS[0],
     "step.recompute_s": _LAYERS[0],
-    **dict.fromkeys(_EXPOSED, _LAYERS[1]),
+    **dict.fromkeys(_EXPOSED[:-1], _LAYERS[1]),
     "step.contention_s": (*_LAYERS[1], "network.contention_s"),
     "step.bubble_s": (*_LAYERS[0], *_LAYERS[1], "network.contention_s"),
 }

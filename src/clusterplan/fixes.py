@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +14,16 @@ from clusterplan.arrays import IntArray
 from clusterplan.formulas import memory
 from clusterplan.layer import Question, price_layers
 from clusterplan.layout import (
+    OFFLOAD,
     RECOMPUTE,
     SCHEDULES,
     SHARDING,
     Cuts,
     Layouts,
+    Recomputation,
     broken_cut_rules,
     broken_layout_rules,
+    largest_stage,
     stage_devices,
 )
 
@@ -98,11 +102,12 @@ def _legal(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[s
 
 
 def _changes(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[str, Cuts, Layouts]]:
-    """One change each: deeper cuts on the same devices, smaller micro-batches, more recompute, wider sharding."""
+    """One change each: deeper cuts on the same devices, smaller micro-batches, recompute, sharding, host memory."""
     stack = question.machine.stack
     for name in ("tp", "cp", "ep"):
         doubled = 2 * int(getattr(cuts, name)[0])
-        new_cuts = dataclasses.replace(cuts, **{name: _one(doubled)})
+        deeper: dict[str, Any] = {name: _one(doubled)}
+        new_cuts = dataclasses.replace(cuts, **deeper)
         if name == "tp" and int(cuts.etp[0]) > 1:
             new_cuts = dataclasses.replace(new_cuts, etp=_one(doubled))
         fewer = layouts if name == "ep" else _halved(layouts)
@@ -121,14 +126,19 @@ def _changes(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple
         pp = int(layouts.pp[0])
         plain = dataclasses.replace(layouts, vpp=_one(1), schedule=_one(_schedule(pp, 1)))
         yield "--vpp 1", cuts, plain
+    most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp)[0])
     for mode in stack.recompute:
         if RECOMPUTE.index(mode) > int(cuts.recompute[0]):
-            yield f"--recompute {mode}", dataclasses.replace(cuts, recompute=_one(RECOMPUTE.index(mode))), layouts
+            text = f"block:{-(-most // 2)}" if mode == "block" else mode
+            yield f"--recompute {text}", dataclasses.replace(cuts, **Recomputation.parse(text).columns(most)), layouts
     if int(stage_devices(layouts, cuts)[0]) > 1:
         for name in stack.sharding:
             if name in SHARDING and SHARDING.index(name) > int(layouts.sharding[0]):
                 wider = dataclasses.replace(layouts, sharding=_one(SHARDING.index(name)))
                 yield f"--sharding {name}", cuts, wider
+    for index, what in enumerate(OFFLOAD):
+        if index > int(layouts.offload[0]) and question.machine.why_not_offloaded(what) is None:
+            yield f"--offload {what}", cuts, dataclasses.replace(layouts, offload=_one(index))
 
 
 def _halved(layouts: Layouts) -> Layouts | None:

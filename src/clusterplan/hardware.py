@@ -12,7 +12,8 @@ from typing import Literal
 Topology = Literal["switch", "mesh", "torus"]
 """Shape of a network tier: any pair at full speed, a link per pair, or rings along three axes."""
 
-Recompute = Literal["none", "selective", "half", "full"]
+Recompute = Literal["none", "selective", "block", "full"]
+Offload = Literal["optimizer", "activations"]
 Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
 Schedule = Literal["none", "1f1b", "interleaved", "zb-1p", "zb-2p"]
 
@@ -133,6 +134,10 @@ class System:
     """Default scale-out fabric."""
     stack: str
     """Default training software."""
+    host_memory_bytes: float | None = None
+    """Memory of the hosts of one purchase unit; None where nobody says. [byte]"""
+    host_memory_bytes_per_s: float | None = None
+    """Its peak bandwidth. [byte/s]"""
     used_devices_per_domain: tuple[int, ...] = ()
     """Numbers of devices of a scale-up domain that layouts may use besides all of them (64 of 72)."""
 
@@ -265,10 +270,32 @@ class Stack:
     """Half width of the 90 % interval of a predicted step time, relative."""
     ranking_error_fraction: float
     """Differences of predicted step times below this say nothing about the order."""
+    kept_input_bytes: Mapping[str, float] = field(default_factory=dict)
+    """Kept of an element that only products need again, by format; 2 in a format that is not here. [byte]"""
+    format_gradient_bytes: Mapping[str, float] = field(default_factory=dict)
+    """Bytes of a gradient that is kept, with products in these formats, where that differs. [byte]"""
+    format_copy_bytes: Mapping[str, float] = field(default_factory=dict)
+    """Kept of a weight besides, by format of the products: its cast copies. [byte]"""
+    offload: tuple[Offload, ...] = ()
+    """What it can keep in host memory."""
+    keeps_gathered_in_pipeline: bool = False
+    """Whether fully sharded weights, with pipeline stages, are gathered once a step and reduced once."""
+    most_gathered_parameters: float | None = None
+    """Gathered weights that a device holds at most, besides those of the module at work; None for two layers."""
+    defragmented_fraction: float | None = None
+    """Allocator's reserve with its option against fragmentation; None where there is none."""
     reported_memory: Literal["allocated", "reserved", "device"] = "reserved"
     """What its logs call peak memory: of tensors, of the allocator, or of the whole device."""
     frameworks: tuple[str, ...] = ()
     """Parts of the names by which tables of measured runs call it, in lower case."""
+
+    def kept_gradient_bytes(self, precision: str) -> float:
+        """Bytes of a gradient that is kept through the step, with products in this format. [byte]"""
+        return self.format_gradient_bytes.get(precision, self.gradient_bytes)
+
+    def kept_weight_bytes(self, precision: str) -> float:
+        """Bytes of a weight with its copies in the format of the products. [byte]"""
+        return self.weight_bytes + self.format_copy_bytes.get(precision, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,3 +344,15 @@ class Machine:
     def largest_cluster(self) -> int:
         """Devices that the network joins at most."""
         return max(self.system.scaleup_devices, *(tier.span_devices for tier in self.fabric.tiers))
+
+    def why_not_offloaded(self, what: str) -> str | None:
+        """What is missing to keep optimizer, activations or both in host memory; None if nothing is."""
+        system, stack = self.system, self.stack
+        wanted = {"none": (), "both": ("optimizer", "activations")}.get(what, (what,))
+        lacking = [name for name in wanted if name not in stack.offload]
+        if lacking:
+            return f"{stack.name} cannot keep {' and '.join(lacking)} in host memory"
+        if wanted and not (system.host_memory_bytes and system.host_memory_bytes_per_s):
+            text = "--set system.host_memory_gib=GIB --set system.host_memory_gb_per_s=RATE give it"
+            return f"the host memory of {system.name} is not known; {text}"
+        return None

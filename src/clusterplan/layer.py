@@ -14,7 +14,7 @@ from clusterplan import shapes
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.formulas import compute, network
 from clusterplan.hardware import Machine
-from clusterplan.layout import RECOMPUTED_LAYERS, Cuts
+from clusterplan.layout import Cuts
 from clusterplan.operators import ELEMENT_BYTES, Core, Message, Product, Scan, Shape, Software, Vector, Work
 from clusterplan.workload import Job, Model
 
@@ -44,7 +44,7 @@ class Question:
     @property
     def software(self) -> Software:
         """What shapes see of the stack."""
-        return Software.of(self.machine.stack)
+        return Software.of(self.machine.stack, self.job.precision)
 
     @property
     def is_eager(self) -> bool:
@@ -271,7 +271,7 @@ def _traffic_s(question: Question, cuts: Cuts, shape: Shape) -> dict[str, FloatA
         "ep": group(question, cuts.ep, cuts.etp),
         "etp": group(question, cuts.etp, one),
     }
-    again = RECOMPUTED_LAYERS[cuts.recompute]
+    again = cuts.recomputed
     total = {name: np.zeros(cuts.size) for name in groups}
     for message in shape.messages:
         times = message.forward * (1 + again) + message.backward
@@ -314,8 +314,10 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
     contention = [network.contention_s(traffic[g], exposed[g], stack.contention_fraction) for g in exposed]
     kept = shapes.saved_bytes(shape, cuts, stack, question.is_eager) if is_layer else zero
     held = shapes.working_bytes(shape, stack, question.is_eager)
-    # Where only some layers run again, the working set is that of one that does.
-    least = np.where(RECOMPUTED_LAYERS[cuts.recompute] > 0, shape.input_bytes, kept)
+    # Where only some layers run again, the working set is that of those that do between two kept inputs.
+    runs_again = cuts.recomputed > 0
+    restored = np.where(runs_again, cuts.checkpoint_layers * held, held)
+    least = np.where(runs_again, shape.input_bytes, kept)
     return LayerTable(
         compute_s=work,
         recompute_s=recompute,
@@ -325,7 +327,7 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
         ep_exposed_s=exposed["ep"],
         contention_s=np.sum(contention, axis=0),
         saved_bytes=kept if is_layer else held,
-        working_bytes=np.maximum(held - least, 0.0) if is_layer else zero,
+        working_bytes=np.maximum(restored - least, 0.0) if is_layer else zero,
         dense_parameters=shape.weight_elements("dense"),
         expert_parameters=shape.weight_elements("expert"),
         recompute_flop=recompute_flop,

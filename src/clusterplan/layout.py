@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
+from clusterplan.errors import ClusterplanError
 
-RECOMPUTE = ("none", "selective", "half", "full")
-"""Recompute modes; a table holds the index. ``half`` runs every second layer again, ``full`` every one."""
+RECOMPUTE = ("none", "selective", "block", "full")
+"""Recompute modes; a table holds the index. ``block`` runs some layers of each stage again, ``full`` all."""
 
-RECOMPUTED_LAYERS = np.array([0.0, 0.0, 0.5, 1.0])
-"""Share of the layers that are run again as a whole, by mode."""
+RECOMPUTED_SHARE = np.array([0.0, 0.0, 0.5, 1.0])
+"""Share of a stage's layers that run again as a whole, by mode; of ``block`` where no number is given."""
 
 SHARDING = ("none", "zero1", "zero2", "zero3", "fsdp", "hsdp")
 """What data-parallel ranks share instead of repeating; a table holds the index. ``hsdp`` shares inside a scale-up
@@ -28,6 +29,13 @@ domain and repeats over domains."""
 SCHEDULES = ("none", "1f1b", "interleaved", "zb-1p", "zb-2p")
 """Pipeline schedules; a table holds the index. ``none`` is a pipeline of one stage; ``zb-1p`` and ``zb-2p`` are the
 zero-bubble schedules with once and twice the activations of 1F1B."""
+
+OFFLOAD = ("none", "optimizer", "activations", "both")
+"""What waits in host memory; a table holds the index. The optimizer's states are updated there, too."""
+
+OFFLOADS_OPTIMIZER = np.array([False, True, False, True])
+OFFLOADS_ACTIVATIONS = np.array([False, False, True, True])
+"""Which of the two each of them sends there."""
 
 PLACEMENT = "tp-cp-ep-dp-pp"
 """Order in which the groups are laid over neighbouring devices, innermost first."""
@@ -49,6 +57,10 @@ class Cuts:
     """Sequences of one micro-batch."""
     recompute: IntArray
     """Index into :data:`RECOMPUTE`."""
+    recomputed: FloatArray
+    """Share of a stage's layers that run again as a whole: 0 or 1, or what ``block`` takes."""
+    checkpoint_layers: IntArray
+    """Layers from one kept input to the next among those that run again; 1 keeps the input of each."""
 
     @property
     def size(self) -> int:
@@ -76,6 +88,8 @@ class Layouts:
     """Index into :data:`SHARDING`."""
     schedule: IntArray
     """Index into :data:`SCHEDULES`."""
+    offload: IntArray
+    """Index into :data:`OFFLOAD`."""
     global_batch: IntArray
     """Sequences of one optimizer step."""
     bought_devices: IntArray
@@ -110,6 +124,65 @@ class Limits:
     max_ep: int
     batch_fixed: bool
     batch_target: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputation:
+    """How much runs again: a mode and, for ``block`` and ``full``, a number of layers."""
+
+    mode: str
+    """One of :data:`RECOMPUTE`."""
+    layers: int | None = None
+    """Of ``block`` the layers of each stage that run again, of ``full`` those from one kept input to the next."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """A mode, or ``block:4`` and ``full:2``.
+
+        Raises
+        ------
+        ClusterplanError
+            If the mode is not known or has no such number.
+
+        Examples
+        --------
+        >>> Recomputation.parse("block:4")
+        Recomputation(mode='block', layers=4)
+        """
+        mode, colon, number = text.partition(":")
+        if mode not in RECOMPUTE:
+            from difflib import get_close_matches  # only a mistake pays for the import
+
+            nearest = tuple(get_close_matches(mode, RECOMPUTE))
+            raise ClusterplanError(f"must be {', '.join(RECOMPUTE)}, not {text[:40]!a}", nearest=nearest)
+        if not colon:
+            return cls(mode=mode)
+        if mode not in ("block", "full"):
+            raise ClusterplanError(f"{mode} has no number of layers; block and full have", nearest=(mode,))
+        if not (number.isascii() and number.isdigit() and 0 < int(number[:9]) < 10**6):
+            raise ClusterplanError(f"must name layers, as {mode}:4, not {text[:40]!a}")
+        return cls(mode=mode, layers=int(number))
+
+    def columns(self, most: int) -> dict[str, Any]:
+        """Columns of :class:`Cuts` with one row, where the largest stage has ``most`` layers."""
+        share = RECOMPUTED_SHARE[RECOMPUTE.index(self.mode)]
+        if self.mode == "block" and self.layers:
+            share = min(self.layers / most, 1.0)
+        group = self.layers or 1 if self.mode == "full" else 1
+        return {
+            "recompute": np.array([RECOMPUTE.index(self.mode)]),
+            "recomputed": np.array([share], dtype=float),
+            "checkpoint_layers": np.array([group]),
+        }
+
+
+def largest_stage(layers: int, pp: IntArray, vpp: IntArray) -> IntArray:
+    """Layers of the stage that has most, shape ``(layout,)``.
+
+    >>> int(largest_stage(126, np.array(16), np.array(1)))
+    8
+    """
+    return -(-layers // (pp * vpp)) * vpp
 
 
 def stage_devices(layouts: Layouts, cuts: Cuts) -> IntArray:

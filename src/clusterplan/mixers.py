@@ -55,7 +55,7 @@ def _queries(model: Model, a: Attention, cut: Share, width: FloatArray) -> list[
     rank = a.q_lora_rank
     return [
         product("query down", "qkv", cut.shared_tokens, rank, model.hidden, bias=float(rank * a.qkv_bias)),
-        norm("query norm", cut.shared_tokens * rank, float(rank)),
+        norm("query norm", cut.shared_tokens * rank, float(rank), cut.input_bytes),
         product("query up", "mla_up_proj", cut.tokens, width, rank),
     ]
 
@@ -68,7 +68,7 @@ def _latent(model: Model, a: Attention, cut: Share) -> list[Operator]:
     return [
         *queries,
         product("key-value down", "qkv", cut.shared_tokens, down, h, bias=float(down * a.qkv_bias)),
-        norm("key-value norm", cut.shared_tokens * a.kv_lora_rank, float(a.kv_lora_rank)),
+        norm("key-value norm", cut.shared_tokens * a.kv_lora_rank, float(a.kv_lora_rank), cut.input_bytes),
         product("key-value up", "mla_up_proj", cut.tokens, heads * (a.head_dim + a.value_dim), a.kv_lora_rank),
     ]
 

@@ -18,7 +18,7 @@ from clusterplan.layout import Cuts
 from clusterplan.workload import Model
 
 ELEMENT_BYTES = 2.0
-"""An activation in 16 bits; 8-bit products keep their saved inputs in 16 bits too (assumed: the common default)."""
+"""An activation in 16 bits."""
 
 Pool = Literal["dense", "expert"]
 Group = Literal["tp", "cp", "ep", "etp"]
@@ -172,14 +172,17 @@ class Software:
     vocab_multiple: int = 1
     logit_traffic_bytes: float = 0.0
     """Memory traffic of one logit at the loss, both passes. [byte]"""
+    input_bytes: float = ELEMENT_BYTES
+    """Kept of an element that only a product needs again: 1 where its 8-bit copy is kept. [byte]"""
 
     @classmethod
-    def of(cls, stack: Stack) -> Software:
-        """The part of a software stack that shapes see."""
+    def of(cls, stack: Stack, precision: str) -> Software:
+        """The part of a software stack that shapes see, with products in this format."""
         return cls(
             sequence_parallel=stack.sequence_parallel,
             vocab_multiple=stack.vocab_multiple,
             logit_traffic_bytes=stack.logit_traffic_bytes,
+            input_bytes=stack.kept_input_bytes.get(precision, ELEMENT_BYTES),
         )
 
 
@@ -256,6 +259,8 @@ class Share:
     batch: FloatArray
     zero: FloatArray
     is_sequence_parallel: bool
+    input_bytes: float
+    """Kept of an element that only a product needs again. [byte]"""
 
     @property
     def shared_tokens(self) -> FloatArray:
@@ -263,17 +268,18 @@ class Share:
         return self.tokens / self.sp
 
 
-def device_share(cuts: Cuts, seq_len: int, sequence_parallel: bool) -> Share:
+def device_share(cuts: Cuts, seq_len: int, software: Software) -> Share:
     """One device's share of a micro-batch under each cut."""
     tp = cuts.tp.astype(float)
     batch = cuts.micro_batch.astype(float)
     return Share(
         tp=tp,
-        sp=tp if sequence_parallel else np.ones_like(tp),
+        sp=tp if software.sequence_parallel else np.ones_like(tp),
         tokens=batch * seq_len / cuts.cp,
         batch=batch,
         zero=np.zeros_like(tp),
-        is_sequence_parallel=sequence_parallel,
+        is_sequence_parallel=software.sequence_parallel,
+        input_bytes=software.input_bytes,
     )
 
 
@@ -286,9 +292,13 @@ def vector(
     backward: FloatArray | float = 0.0,
     weights: FloatArray | float = 0.0,
     saved: FloatArray | float = 0.0,
+    saved_element_bytes: float = ELEMENT_BYTES,
     is_permutation: bool = False,
 ) -> Vector:
-    """Element-wise work by the elements that it reads, writes, owns and keeps, each an activation of 16 bits."""
+    """Element-wise work by the elements that it reads, writes, owns and keeps, each an activation of 16 bits.
+
+    What only a product needs again may be kept in the format of the product (``saved_element_bytes``).
+    """
     zero = np.zeros_like(like)
     return Vector(
         name=name,
@@ -296,22 +306,31 @@ def vector(
         forward_bytes=zero + ELEMENT_BYTES * forward,
         backward_bytes=zero + ELEMENT_BYTES * backward,
         weight_elements=zero + weights,
-        saved_bytes=zero + ELEMENT_BYTES * saved,
+        saved_bytes=zero + saved_element_bytes * saved,
         is_permutation=is_permutation,
     )
 
 
-def norm(name: str, elements: FloatArray, weights: FloatArray | float) -> Vector:
+def norm(
+    name: str, elements: FloatArray, weights: FloatArray | float, saved_element_bytes: float = ELEMENT_BYTES
+) -> Vector:
     """A norm over ``elements`` that owns ``weights`` parameters."""
     return vector(
-        name, "layernorm", elements, forward=2 * elements, backward=3 * elements, weights=weights, saved=elements
+        name,
+        "layernorm",
+        elements,
+        forward=2 * elements,
+        backward=3 * elements,
+        weights=weights,
+        saved=elements,
+        saved_element_bytes=saved_element_bytes,
     )
 
 
-def stream_norm(model: Model, name: str, cut: Share) -> Vector:
+def stream_norm(model: Model, name: str, cut: Share, saved_element_bytes: float = ELEMENT_BYTES) -> Vector:
     """A norm of the residual stream, weights and biases as the model has them."""
     weights = model.hidden * (model.norm_weight + model.norm_bias)
-    return norm(name, cut.shared_tokens * model.hidden, float(weights))
+    return norm(name, cut.shared_tokens * model.hidden, float(weights), saved_element_bytes)
 
 
 def residual(name: str, elements: FloatArray, *, saved: bool = True) -> Vector:

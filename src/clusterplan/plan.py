@@ -17,8 +17,20 @@ from clusterplan import run, shapes, step
 from clusterplan.arrays import BoolArray, FloatArray
 from clusterplan.fixes import Fix
 from clusterplan.formulas import memory
+from clusterplan.hardware import System
 from clusterplan.layer import LayerTable, Question, price_layers
-from clusterplan.layout import PLACEMENT, RECOMPUTE, SCHEDULES, SHARDING, Cuts, Layouts, micro_batches, used_devices
+from clusterplan.layout import (
+    OFFLOAD,
+    PLACEMENT,
+    RECOMPUTE,
+    SCHEDULES,
+    SHARDING,
+    Cuts,
+    Layouts,
+    largest_stage,
+    micro_batches,
+    used_devices,
+)
 from clusterplan.run import Circumstances, Run, Work
 from clusterplan.scenario import Resolved
 from clusterplan.step import StageMemory, Step
@@ -128,6 +140,8 @@ class Plan:
     memory: StageMemory
     """Memory of every stage, shape ``(1, stage)``."""
     usable_bytes: FloatArray
+    host_stage_bytes: FloatArray
+    """Host memory that a device of each stage fills with what is taken off it, shape ``(1, stage)``. [byte]"""
     run: Run
     recorder: Recorder
 
@@ -142,9 +156,30 @@ class Plan:
         return float(self.memory.total_bytes[0].max())
 
     @property
+    def host_bytes(self) -> float:
+        """Host memory that the device which takes most of it fills. [byte]"""
+        return float(self.host_stage_bytes.max())
+
+    @property
+    def usable_host_bytes(self) -> float:
+        """A device's share of the host memory that a plan may fill; infinite where nobody says. [byte]"""
+        return usable_host_bytes(self.question.machine.system)
+
+    @property
     def verdict(self) -> str:
         """``fits``, ``borderline`` (inside the margin) or ``does_not_fit``."""
         return verdict(self.peak_bytes, float(self.usable_bytes), self.question.machine.accelerator.memory_bytes)
+
+
+HOST_MARGIN_FRACTION = 0.2
+"""Share of the host memory that stays free for the system, data loading and checkpoints (assumed)."""
+
+
+def usable_host_bytes(system: System) -> float:
+    """A device's share of the host memory that a plan may fill; infinite where nobody says. [byte]"""
+    if system.host_memory_bytes is None:
+        return np.inf
+    return float(memory.usable_bytes(system.host_memory_bytes / system.devices, HOST_MARGIN_FRACTION))
 
 
 def verdict(peak_bytes: float, usable_bytes: float, memory_bytes: float) -> str:
@@ -165,6 +200,7 @@ def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layo
         table = price_layers(question, cuts)
         stages = step.one_stage_table(question, table, layouts)
         held = step.stage_memory(question, cuts, layouts, stages)
+        on_host = step.host_bytes(question, cuts, layouts, stages)
         usable = memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction)
         result = step.evaluate(question, cuts, table, layouts, stages)
         outcome = run.evaluate(circumstances, work(cuts, layouts, result))
@@ -177,6 +213,7 @@ def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layo
         step=result,
         memory=held,
         usable_bytes=usable,
+        host_stage_bytes=on_host,
         run=outcome,
         recorder=recorder,
     )
@@ -204,9 +241,14 @@ def layout_document(plan: Plan) -> dict[str, Any]:
     cuts, layouts = plan.cuts, plan.layouts
     axes = {name: int(getattr(cuts, name)[0]) for name in ("tp", "cp", "ep", "etp", "micro_batch")}
     axes |= {name: int(getattr(layouts, name)[0]) for name in ("pp", "vpp", "dp", "global_batch")}
+    most = int(largest_stage(plan.question.model.layers, layouts.pp, layouts.vpp)[0])
     short = [f"{name}{axes[name]}" for name in ("tp", "cp", "ep", "pp", "vpp", "dp") if axes[name] > 1]
     return axes | {
         "recompute": RECOMPUTE[int(cuts.recompute[0])],
+        "recomputed_layers": float(cuts.recomputed[0]) * most,
+        "checkpoint_layers": int(cuts.checkpoint_layers[0]),
+        "largest_stage_layers": most,
+        "offload": OFFLOAD[int(layouts.offload[0])],
         "sharding": SHARDING[int(layouts.sharding[0])],
         "schedule": SCHEDULES[int(layouts.schedule[0])],
         "placement": PLACEMENT,
@@ -246,6 +288,8 @@ def memory_document(plan: Plan, *, by_stage: bool) -> dict[str, Any]:
         "usable_bytes": float(plan.usable_bytes),
         "device_bytes": float(plan.question.machine.accelerator.memory_bytes),
         "margin_bytes": float(plan.usable_bytes) - plan.peak_bytes,
+        "host_bytes": plan.host_bytes,
+        "host_usable_bytes": plan.usable_host_bytes if np.isfinite(plan.usable_host_bytes) else None,
         "parts": held,
         "heaviest_stage": heaviest,
         "stages": len(plan.memory.total_bytes[0]),

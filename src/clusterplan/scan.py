@@ -7,10 +7,11 @@ of layouts on equally many devices those far behind the fastest are dropped befo
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -21,12 +22,14 @@ from clusterplan.formulas import memory
 from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import (
     BATCH_TOLERANCE,
+    RECOMPUTE,
     Cuts,
     Layouts,
     broken_layout_rules,
+    largest_stage,
     used_devices,
 )
-from clusterplan.plan import Demands, amount, shortfall, violated, work
+from clusterplan.plan import Demands, amount, shortfall, usable_host_bytes, violated, work
 from clusterplan.run import Circumstances, Run
 from clusterplan.space import Fixed
 from clusterplan.step import Pipelines, StageTable
@@ -57,8 +60,19 @@ SMALL_CLUSTER = 256
 REFINED = 24
 """Best cuts around which every number of replicas is tried."""
 
+MOST_BLOCKS = 16
+"""Most numbers of layers of a stage that are tried there to run again."""
+
 REFINED_RANGE = 0.08
 """How far around, relative."""
+
+
+Table = TypeVar("Table", Cuts, Layouts, LayerTable)
+
+
+def joined(tables: list[Table]) -> Table:
+    """All rows of several tables of one kind."""
+    return type(tables[0])(**{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(tables[0])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +92,9 @@ class Candidates:
     @classmethod
     def joined(cls, parts: list[Candidates]) -> Candidates:
         """All rows of several."""
-        tables = {
-            f.name: np.concatenate([getattr(p.layouts, f.name) for p in parts]) if parts else np.zeros(0, np.int64)
-            for f in fields(Layouts)
-        }
+        none = Layouts(**{f.name: np.zeros(0, np.int64) for f in fields(Layouts)})
         return Candidates(
-            layouts=Layouts(**tables),
+            layouts=joined([none, *(p.layouts for p in parts)]),
             peak_bytes=np.concatenate([p.peak_bytes for p in parts]) if parts else np.zeros(0),
             tokens_per_s=np.concatenate([p.tokens_per_s for p in parts]) if parts else np.zeros(0),
         )
@@ -138,6 +149,9 @@ class Bench:
     pipes: Pipelines
     pairs: Pairs
     shardings: tuple[int, ...]
+    offloads: tuple[int, ...]
+    is_block_free: bool
+    """Whether the search chooses how many layers run again."""
     dp: int | None
     """Replicas, if the user has set them."""
     fewest_used: int
@@ -154,10 +168,15 @@ class Bench:
         """Stage sums of pairs of a cut and a pipeline."""
         return step.stage_table(self.question, self.table, cut, self.pipes, pipe)
 
-    def expand(self, cut: IntArray, pipe: IntArray, dp: IntArray, sharding: IntArray) -> Layouts:
+    @property
+    def methods(self) -> list[tuple[int, int]]:
+        """Pairs of a sharding and what is kept in host memory."""
+        return list(itertools.product(self.shardings, self.offloads))
+
+    def expand(self, cut: IntArray, pipe: IntArray, dp: IntArray, sharding: IntArray, offload: IntArray) -> Layouts:
         """Layouts of pairs with numbers of replicas, on no fewer devices than are asked for."""
         pp, vpp = self.pipes.pp[pipe], self.pipes.vpp[pipe]
-        return space.expand(self.question, self.cuts, cut, pp, vpp, dp, sharding, self.demands.devices[0])
+        return space.expand(self.question, self.cuts, cut, pp, vpp, dp, sharding, offload, self.demands.devices[0])
 
 
 def make_bench(
@@ -181,10 +200,12 @@ def make_bench(
     pipelines = space.pipelines(question, fixed, schedules=schedules)
     if not cuts.size or not pipelines:
         raise LayoutError(space.why_none(question, fixed), where=question.machine.system.name)
+    cuts, belongs = space.counted(question, fixed, cuts, pipelines)
     pipes = step.pipelines(question, pipelines)
     table = price_layers(question, cuts)
     cut = np.repeat(fast_first(question, cuts, table), len(pipes.pp))
     pipe = np.tile(np.arange(len(pipes.pp)), cuts.size)
+    cut, pipe = cut[belongs[cut, pipe]], pipe[belongs[cut, pipe]]
     stage = cuts.tp[cut] * cuts.cp[cut]
     expert = cuts.ep[cut] * cuts.etp[cut]
     return Bench(
@@ -197,6 +218,8 @@ def make_bench(
         pipes=pipes,
         pairs=Pairs(cut=cut, pipe=pipe, devices=stage * pipes.pp[pipe], stride=expert // np.gcd(expert, stage)),
         shardings=tuple(space.shardings(question, fixed, allow)),
+        offloads=tuple(space.offloads(question, fixed, allow)),
+        is_block_free=fixed.recompute is None and "block" in stack.recompute,
         dp=fixed.dp,
         fewest_used=fewest_used(question, circumstances, demands.devices[0]),
     )
@@ -266,17 +289,17 @@ def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) 
     tally.least_bytes = min(tally.least_bytes, float(peak.min()))
     fits = peak <= bench.allowed_bytes
     lost = rows[~fits]
-    refused = len(ladder(bench, pairs.take(lost), least[lost], most[lost])[0]) * len(bench.shardings)
+    refused = len(ladder(bench, pairs.take(lost), least[lost], most[lost])[0]) * len(bench.methods)
     tally.considered += refused
     tally.rejected["memory"] += refused
     return rows[fits]
 
 
 def least_bytes(bench: Bench, pairs: Pairs, stages: StageTable, most: IntArray) -> FloatArray:
-    """Memory with the most replicas, in units of the stride, and any sharding, shape ``(pair,)``. [byte]"""
+    """Memory with the most replicas, in units of the stride, and any method, shape ``(pair,)``. [byte]"""
     least = np.full(len(most), np.inf)
-    for sharding in bench.shardings:
-        layouts = bench.expand(pairs.cut, pairs.pipe, most * pairs.stride, np.full(len(most), sharding))
+    for method in bench.methods:
+        layouts = bench.expand(pairs.cut, pairs.pipe, most * pairs.stride, *(np.full(len(most), m) for m in method))
         least = np.minimum(least, peak_bytes(bench, layouts, stages))
     return least
 
@@ -355,6 +378,11 @@ def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, 
     rows = np.flatnonzero(peak <= bench.allowed_bytes)
     tally.rejected["memory"] += layouts.size - len(rows)
     layouts, stages, peak = layouts.take(rows), stages.at(stages.pair[rows]), peak[rows]
+    if layouts.offload.any():
+        on_host = np.max(step.host_bytes(bench.question, bench.cuts, layouts, stages), axis=1)
+        rows = np.flatnonzero(on_host <= usable_host_bytes(bench.question.machine.system))
+        tally.rejected["host memory"] += layouts.size - len(rows)
+        layouts, stages, peak = layouts.take(rows), stages.at(stages.pair[rows]), peak[rows]
     if not layouts.size:
         return Candidates(layouts=layouts, peak_bytes=peak, tokens_per_s=np.zeros(0))
     result = step.evaluate(bench.question, bench.cuts, bench.table, layouts, stages)
@@ -380,8 +408,9 @@ def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None
         for begin in range(0, len(rows), LAYOUTS_AT_ONCE):
             pair = fit[rows[begin : begin + LAYOUTS_AT_ONCE]]
             dp = replicas[begin : begin + LAYOUTS_AT_ONCE] * pairs.stride[pair]
-            for sharding in bench.shardings:
-                layouts = bench.expand(pairs.cut[pair], pairs.pipe[pair], dp, np.full(len(pair), sharding))
+            for method in bench.methods:
+                columns = (np.full(len(pair), m) for m in method)
+                layouts = bench.expand(pairs.cut[pair], pairs.pipe[pair], dp, *columns)
                 kept.append(timed(bench, layouts, stages.at(pair), fastest, tally))
         if sum(k.layouts.size for k in kept) > 2 * held + 8 * LAYOUTS_AT_ONCE:
             kept = [behind_dropped(Candidates.joined(kept), fastest)]
@@ -441,38 +470,66 @@ def evaluated(bench: Bench, candidates: Candidates, tally: Tally) -> Found:
     )
 
 
-def around_best(found: Found, fastest: Fastest, tally: Tally) -> Candidates:
-    """Every number of replicas around the best candidates of each kind, then around the nearest misses."""
-    bench, layouts = found.bench, found.candidates.layouts
-    away = np.where(found.feasible, 0.0, shortfall(bench.demands, found.outcome))
+def around_best(found: Found, fastest: Fastest, tally: Tally) -> tuple[Bench, Candidates]:
+    """Every number of replicas, and of layers that run again if some do, around the best candidates of each kind.
+
+    Where none keeps to the demands, around the nearest misses. New cuts are appended to the bench's, so older rows keep
+    their places.
+    """
+    layouts = found.candidates.layouts
+    away = np.where(found.feasible, 0.0, shortfall(found.bench.demands, found.outcome))
     seen: dict[tuple[int, ...], int] = {}
     for row in np.lexsort((found.value, away)):
-        key = (int(layouts.cut[row]), int(layouts.pp[row]), int(layouts.vpp[row]), int(layouts.sharding[row]))
+        axes = (layouts.cut, layouts.pp, layouts.vpp, layouts.sharding, layouts.offload)
+        key = tuple(int(axis[row]) for axis in axes)
         seen.setdefault(key, int(row))
         if len(seen) >= REFINED:
             break
-    best = layouts.take(np.array(list(seen.values()), dtype=np.int64))
+    bench, best = with_blocks(found.bench, layouts.take(np.array(list(seen.values()), dtype=np.int64)))
     stage = bench.cuts.tp[best.cut] * bench.cuts.cp[best.cut]
     expert = bench.cuts.ep[best.cut] * bench.cuts.etp[best.cut]
     stride = expert // np.gcd(expert, stage)
-    reach = np.maximum((best.dp * REFINED_RANGE / stride).astype(np.int64), 1)
+    reach = np.maximum((best.dp * REFINED_RANGE / stride).astype(np.int64), 1) * (bench.dp is None)
     counts = [d + s * np.arange(-r, r + 1) for d, s, r in zip(best.dp, stride, reach, strict=True)]
     pair = np.repeat(np.arange(best.size), [len(c) for c in counts])
     dp = np.concatenate(counts)
     pair, dp = pair[dp > 0], dp[dp > 0]
     pipe = pipe_of(bench, best)
-    more = bench.expand(best.cut[pair], pipe[pair], dp, best.sharding[pair])
+    more = bench.expand(best.cut[pair], pipe[pair], dp, best.sharding[pair], best.offload[pair])
     reachable = np.flatnonzero(used_devices(more, bench.cuts) <= bench.question.machine.largest_cluster)
     stages = bench.stages(best.cut, pipe)
-    return timed(bench, more.take(reachable), stages.at(pair[reachable]), fastest, tally)
+    fastest = replace(fastest, bench=bench)
+    return bench, timed(bench, more.take(reachable), stages.at(pair[reachable]), fastest, tally)
+
+
+def with_blocks(bench: Bench, best: Layouts) -> tuple[Bench, Layouts]:
+    """The same and, for layouts that run layers again, those that do so with other numbers of layers of a stage."""
+    rows = np.flatnonzero(bench.cuts.recomputed[best.cut] > 0)
+    if not bench.is_block_free or not len(rows):
+        return bench, best
+    layers = largest_stage(bench.question.model.layers, best.pp[rows], best.vpp[rows])
+    shares = [np.unique(np.linspace(1, n - 1, min(n - 1, MOST_BLOCKS)).astype(np.int64)) / n for n in layers]
+    row = np.repeat(rows, [len(s) for s in shares])
+    if not len(row):
+        return bench, best
+    cuts = replace(
+        bench.cuts.take(best.cut[row]),
+        recompute=np.full(len(row), RECOMPUTE.index("block")),
+        recomputed=np.concatenate(shares),
+    )
+    more = replace(best.take(row), cut=bench.cuts.size + np.arange(len(row)))
+    wider = replace(
+        bench, cuts=joined([bench.cuts, cuts]), table=joined([bench.table, price_layers(bench.question, cuts)])
+    )
+    return wider, joined([best, more])
 
 
 def look(bench: Bench, tally: Tally, progress: Progress | None = None) -> Found:
     """All candidates of one question."""
     fastest, counted = Fastest.on(bench), Tally()
     found = evaluated(bench, scan(bench, fastest, counted, progress), counted)
-    if bench.dp is None and found.candidates.layouts.size:
-        finer = around_best(found, fastest, counted)
+    if found.candidates.layouts.size:
+        bench, finer = around_best(found, fastest, counted)
         counted.evaluated += finer.layouts.size
         found = evaluated(bench, Candidates.joined([found.candidates, finer]), Tally())
     for name, mask in found.broken.items():

@@ -19,7 +19,8 @@ from typing import Any, Literal, get_args
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.files import LARGEST_FILE_BYTES, printable, read_text
-from clusterplan.hardware import Accelerator, Fabric, Machine, Recompute, Schedule, Sharding, Stack, Storage, System
+from clusterplan.hardware import Accelerator, Fabric, Machine, Schedule, Sharding, Stack, Storage, System
+from clusterplan.layout import OFFLOAD, Recomputation
 from clusterplan.reading import Defaults, Record, change, parse_toml, read, shown, unknown
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
@@ -86,9 +87,12 @@ class Scenario:
     etp: int | None = None
     dp: int | None = None
     micro_batch: int | None = None
-    recompute: Recompute | None = None
+    recompute: str | None = None
+    """``none``, ``selective``, ``block``, ``full``, or with a number of layers as :class:`Recomputation` reads it."""
     sharding: Sharding | None = None
     schedule: Schedule | None = None
+    offload: str | None = None
+    """One of :data:`~clusterplan.layout.OFFLOAD`."""
     placement: str | None = None
     sets: Mapping[str, str] = field(default_factory=dict)
     """Changed figures of profiles, as ``site.usd_per_kwh``, with the text that was given."""
@@ -96,7 +100,8 @@ class Scenario:
     """Defaults that were taken when the scenario was saved."""
 
 
-LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "placement")
+LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule",
+          "offload", "placement")  # fmt: skip
 """Fields that a file has in its ``[layout]`` table."""
 
 
@@ -141,12 +146,12 @@ _QUANTITIES: Mapping[str, Dimension] = {
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "objective": get_args(Objective),
     "precision": get_args(Format),
-    "recompute": get_args(Recompute),
     "sharding": get_args(Sharding),
     "schedule": get_args(Schedule),
+    "offload": OFFLOAD,
 }
 _LISTS = ("hardware", "allow")
-_ALLOWED = tuple(dict.fromkeys(["borderline", *get_args(Format), *get_args(Sharding), *get_args(Schedule)]))
+_ALLOWED = tuple(dict.fromkeys(["borderline", "offload", *get_args(Format), *get_args(Sharding), *get_args(Schedule)]))
 """What a search may be allowed beyond defaults."""
 _SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w"}
 """Keys without a unit, whose value names it: ``deadline = "90d"``."""
@@ -286,6 +291,11 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
             raise _wrong("a text", value, where)
         return value
     text = _text(value, where)
+    if name == "recompute":
+        try:
+            Recomputation.parse(text)
+        except ClusterplanError as problem:
+            raise ClusterplanError(problem.message, where=where, nearest=problem.nearest) from None
     if name in _CHOICES and text not in _CHOICES[name]:
         found = unknown(f"must be {', '.join(_CHOICES[name])}, not {shown(text)}", text, _CHOICES[name])
         raise ClusterplanError(found.message.split(";")[0], where=where, nearest=found.nearest)

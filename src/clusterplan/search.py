@@ -9,26 +9,29 @@ from typing import get_args
 
 import numpy as np
 
-from clusterplan import run, shapes, space
+from clusterplan import run, shapes, space, step
 from clusterplan.arrays import IntArray
 from clusterplan.choose import alternatives, at_knee, best_choice, blocking
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.fixes import fixes
-from clusterplan.layer import Question
+from clusterplan.formulas import memory
+from clusterplan.layer import Question, price_layers
 from clusterplan.layout import (
-    RECOMPUTE,
+    OFFLOAD,
     SCHEDULES,
     SHARDING,
     Cuts,
     Layouts,
+    Recomputation,
     broken_cut_rules,
     broken_layout_rules,
+    largest_stage,
     repairs,
     used_devices,
 )
 from clusterplan.plan import Answer, Blocking, Demands, Plan, make_plan
 from clusterplan.run import Circumstances
-from clusterplan.scan import Bench, Found, Progress, Tally, look, make_bench
+from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
 from clusterplan.scenario import Resolved, Scenario
 from clusterplan.space import Fixed
 from clusterplan.workload import Format
@@ -131,6 +134,8 @@ def search_machine(
     sharding = resolved.scenario.sharding
     if sharding is not None and sharding not in machine.stack.sharding:
         reasons.append(f"{machine.stack.name} has no {sharding}; it has {', '.join(machine.stack.sharding)}")
+    not_offloaded = machine.why_not_offloaded(resolved.scenario.offload or "none")
+    reasons += [not_offloaded] if not_offloaded else []
     if reasons:
         return [], tally, reasons
     try:
@@ -226,23 +231,22 @@ def estimate(resolved: Resolved) -> Answer:
     reasons = reasons_against(resolved, 0)
     if reasons:
         raise LayoutError("; ".join(reasons))
-    modes = machine.stack.recompute if scenario.recompute is None else (scenario.recompute,)
-    for mode in modes:
-        cuts, layouts, problems = one_layout(resolved, mode)
-        used = used_devices(layouts, cuts)
-        domain = machine.system.domain_of(int(used[0]))
-        question = Question(model=resolved.model, job=resolved.job, machine=machine, domain_devices=domain)
-        layouts = dataclasses.replace(layouts, bought_devices=space.bought_devices(question, used, 0))
-        check_legal(question, cuts, layouts, problems)
-        plan = make_plan(question, circumstances_of(resolved, 0), cuts, layouts)
-        if plan.verdict == "fits":
-            break
-    chosen = () if scenario.recompute else (f"recompute is not given; {mode} is the least with which it fits",)
-    stops: tuple[Blocking, ...] = ()
-    if plan.verdict == "does_not_fit":
-        chosen = ()
-        required, peak = float(plan.usable_bytes), plan.peak_bytes
-        stops = (Blocking(constraint="memory", required=required, best=peak, unit="bytes", nearest_feasible=None),)
+    cuts, layouts, problems = one_layout(resolved, scenario.recompute or "none")
+    used = used_devices(layouts, cuts)
+    question = Question(
+        model=resolved.model,
+        job=resolved.job,
+        machine=machine,
+        domain_devices=machine.system.domain_of(int(used[0])),
+    )
+    layouts = dataclasses.replace(layouts, bought_devices=space.bought_devices(question, used, 0))
+    check_legal(question, cuts, layouts, problems)
+    chosen: tuple[str, ...] = ()
+    if scenario.recompute is None:
+        mode, cuts, fits = least_recompute(question, cuts, layouts)
+        chosen = (f"recompute is not given; {mode} is the least with which it fits",) if fits else ()
+    plan = make_plan(question, circumstances_of(resolved, 0), cuts, layouts)
+    stops = memory_blocking(plan)
     return Answer(
         resolved=resolved,
         objective="none",
@@ -253,6 +257,37 @@ def estimate(resolved: Resolved) -> Answer:
         blocking=stops,
         by_stage=True,
         fixes=() if plan.verdict == "fits" else fixes(question, cuts, layouts),
+    )
+
+
+def least_recompute(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[str, Cuts, bool]:
+    """The mode that runs least again of those with which a layout fits, the cut with it, and whether there is one."""
+    stack, accelerator = question.machine.stack, question.machine.accelerator
+    most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp)[0])
+    texts: list[str] = []
+    for mode in stack.recompute:
+        texts += [f"block:{n}" for n in range(1, most)] if mode == "block" else [mode]
+    tried = joined([dataclasses.replace(cuts, **Recomputation.parse(text).columns(most)) for text in texts])
+    rows = np.arange(tried.size)
+    tables = dataclasses.replace(layouts.take(np.zeros(tried.size, np.int64)), cut=rows)
+    pipes = step.pipelines(question, [(int(layouts.pp[0]), int(layouts.vpp[0]))], every=True)
+    stages = step.stage_table(question, price_layers(question, tried), rows, pipes, 0 * rows)
+    peak = step.stage_memory(question, tried, tables, stages).total_bytes.max(axis=1)
+    fits = peak <= memory.usable_bytes(accelerator.memory_bytes, stack.margin_fraction)
+    row = int(np.argmax(fits)) if fits.any() else tried.size - 1
+    return texts[row], tried.take(rows[row : row + 1]), bool(fits.any())
+
+
+def memory_blocking(plan: Plan) -> tuple[Blocking, ...]:
+    """Memory of the device, or of its host, that is too small for a plan."""
+    needs = []
+    if plan.verdict == "does_not_fit":
+        needs.append(("memory", float(plan.usable_bytes), plan.peak_bytes))
+    if plan.host_bytes > plan.usable_host_bytes:
+        needs.append(("host memory", plan.usable_host_bytes, plan.host_bytes))
+    return tuple(
+        Blocking(constraint=name, required=usable, best=needed, unit="bytes", nearest_feasible=None)
+        for name, usable, needed in needs
     )
 
 
@@ -275,18 +310,24 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
     schedule = scenario.schedule or ("none" if pp == 1 and vpp == 1 else "interleaved" if vpp > 1 else "1f1b")
     if schedule not in machine.stack.schedules:
         problems.append(f"{machine.stack.name} has no schedule {schedule}; it has {', '.join(machine.stack.schedules)}")
+    not_offloaded = machine.why_not_offloaded(scenario.offload or "none")
+    problems += [not_offloaded] if not_offloaded else []
     used = replica * dp
 
     def one(value: int) -> IntArray:
         return np.array([value], dtype=np.int64)
 
+    most = int(largest_stage(resolved.model.layers, one(pp), one(vpp))[0])
+    again = Recomputation.parse(recompute)
+    if again.layers and again.layers > most:
+        problems.append(f"recompute {recompute}, where a stage has {most} layers; at most {again.mode}:{most}")
     cuts = Cuts(
         tp=one(tp),
         cp=one(cp),
         ep=one(ep),
         etp=one(scenario.etp or (1 if machine.stack.expert_tensor_parallel or not resolved.model.is_moe else tp)),
         micro_batch=one(micro_batch),
-        recompute=one(RECOMPUTE.index(recompute)),
+        **again.columns(most),
     )
     layouts = Layouts(
         cut=one(0),
@@ -295,6 +336,7 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
         dp=one(dp),
         sharding=one(SHARDING.index(sharding)),
         schedule=one(SCHEDULES.index(schedule)),
+        offload=one(OFFLOAD.index(scenario.offload or "none")),
         global_batch=one(batch),
         bought_devices=one(used),
     )

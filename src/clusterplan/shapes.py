@@ -15,7 +15,7 @@ import numpy as np
 
 from clusterplan.arrays import FloatArray, IntArray, total
 from clusterplan.hardware import Stack
-from clusterplan.layout import RECOMPUTE, RECOMPUTED_LAYERS, Cuts, Limits
+from clusterplan.layout import RECOMPUTE, Cuts, Limits
 from clusterplan.mixers import gathered_width, mixer
 from clusterplan.operators import (
     ELEMENT_BYTES,
@@ -70,6 +70,7 @@ def _feed_forward(model: Model, cut: Share, width: float, name: str) -> list[Ope
             forward=(factor + 1) * activated,
             backward=(2 * factor + 1) * activated,
             saved=activated,
+            saved_element_bytes=cut.input_bytes,
         ),
         product(
             f"{name} down",
@@ -110,7 +111,7 @@ def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operato
         Message(name="expert combine", group="ep", collective="all_to_all", bytes=exchange, forward=1, backward=1),
         Message(name="expert gather", group="etp", collective="all_gather", bytes=gathered, forward=1, backward=1),
         Message(name="expert scatter", group="etp", collective="reduce_scatter", bytes=gathered, forward=1, backward=1),
-        vector("expert input", "moe_input", received, saved=received * h),
+        vector("expert input", "moe_input", received, saved=received * h, saved_element_bytes=cut.input_bytes),
         product(
             "expert up",
             "moe_fc1",
@@ -128,6 +129,7 @@ def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operato
             forward=(factor + 1) * activated,
             backward=(2 * factor + 1) * activated,
             saved=activated,
+            saved_element_bytes=cut.input_bytes,
         ),
         product(
             "expert down",
@@ -156,12 +158,17 @@ def _part(
     *,
     is_gathered: bool = True,
     gathered: int | None = None,
+    has_router: bool = False,
 ) -> list[Operator]:
-    """A mixer or a feed-forward part with its norms, its messages and the sum into the residual stream."""
+    """A mixer or a feed-forward part with its norms, its messages and the sum into the residual stream.
+
+    A router reads the normed input in 16 bits; nothing else needs it but products.
+    """
     place = model.norm_place
+    normed_bytes = ELEMENT_BYTES if has_router else cut.input_bytes
     result_name = f"{name} norm" if place == "after" else f"{name} result norm"
     return [
-        *([stream_norm(model, f"{name} norm", cut)] if place != "after" else []),
+        *([stream_norm(model, f"{name} norm", cut, normed_bytes)] if place != "after" else []),
         *(tensor_parallel_messages(name, cut, model.hidden, gathered) if is_gathered else []),
         *inner,
         *([stream_norm(model, result_name, cut)] if place != "before" else []),
@@ -173,8 +180,8 @@ def _side_by_side(model: Model, cut: Share, mixing: list[Operator], mixed: list[
     """Mixer and feed-forward part on the same input: one gathering and one sum for both."""
     elements = cut.shared_tokens * model.hidden
     return [
-        stream_norm(model, "attention norm", cut),
-        *([] if model.shared_norm else [stream_norm(model, "feed-forward norm", cut)]),
+        stream_norm(model, "attention norm", cut, cut.input_bytes),
+        *([] if model.shared_norm else [stream_norm(model, "feed-forward norm", cut, cut.input_bytes)]),
         *tensor_parallel_messages("layer", cut, model.hidden),
         *mixing,
         residual("attention residual", elements, saved=False),
@@ -202,12 +209,14 @@ def _layer(model: Model, layer: Layer, cut: Share, cuts: Cuts, seq_len: int) -> 
         messages = tensor_parallel_messages("expert", cut, model.hidden) if is_gathered else []
         together = residual("expert residual", cut.shared_tokens * model.hidden, saved=False)
         return [*parts, *own_norm, *messages, *experts, together]
-    return parts + (_part(model, cut, "feed-forward", experts, is_gathered=is_gathered) if experts else [])
+    if not experts:
+        return parts
+    return parts + _part(model, cut, "feed-forward", experts, is_gathered=is_gathered, has_router=True)
 
 
 def layer_shape(model: Model, kind: str, cuts: Cuts, seq_len: int, software: Software) -> Shape:
     """Operators of one layer of a kind (one of :func:`kinds`)."""
-    cut = device_share(cuts, seq_len, software.sequence_parallel)
+    cut = device_share(cuts, seq_len, software)
     h = model.hidden
     operators = _layer(model, model.layer(kind), cut, cuts, seq_len)
     if kind == "mtp":
@@ -236,7 +245,7 @@ def padded_vocab(vocab: int, multiple: int, tp: IntArray | FloatArray) -> FloatA
 
 def embedding_shape(model: Model, cuts: Cuts, seq_len: int, software: Software) -> Shape:
     """Operators before the first layer. The look-up is traffic, not a product."""
-    cut = device_share(cuts, seq_len, software.sequence_parallel)
+    cut = device_share(cuts, seq_len, software)
     elements = cut.shared_tokens * model.hidden
     rows = padded_vocab(model.vocab, software.vocab_multiple, cuts.tp) / cut.tp + model.learned_positions
     looked_up = vector(
@@ -276,7 +285,7 @@ def _head(model: Model, cut: Share, software: Software, *, is_own: bool) -> list
 
 def head_shape(model: Model, cuts: Cuts, seq_len: int, software: Software) -> Shape:
     """Operators after the last layer: final norm, output head, loss."""
-    cut = device_share(cuts, seq_len, software.sequence_parallel)
+    cut = device_share(cuts, seq_len, software)
     operators: list[Operator] = [
         *([stream_norm(model, "final norm", cut)] if model.final_norm else []),
         *_vocabulary_messages("head", cut, model.hidden),
@@ -293,27 +302,26 @@ def tied_copy_parameters(model: Model, cuts: Cuts, software: Software) -> FloatA
 
 def logits(model: Model, cuts: Cuts, seq_len: int, software: Software) -> FloatArray:
     """Logits of one micro-batch on a device of the last stage, shape ``(cut,)``."""
-    cut = device_share(cuts, seq_len, software.sequence_parallel)
+    cut = device_share(cuts, seq_len, software)
     return cut.tokens * padded_vocab(model.vocab, software.vocab_multiple, cuts.tp) / cut.tp
 
 
 def boundary_bytes(model: Model, cuts: Cuts, seq_len: int, software: Software) -> FloatArray:
     """What a device sends to the next stage for one micro-batch, shape ``(cut,)``. [byte]"""
-    cut = device_share(cuts, seq_len, software.sequence_parallel)
+    cut = device_share(cuts, seq_len, software)
     return ELEMENT_BYTES * cut.tokens / cut.tp * model.hidden
 
 
 def recomputed_share(operator: Work, cuts: Cuts, stack: Stack) -> FloatArray:
     """How often, on the mean over layers, an operator runs again before its backward pass, shape ``(cut,)``."""
-    mode = np.asarray(cuts.recompute)
-    selective = (mode == RECOMPUTE.index("selective")) & (operator.module in stack.selective_modules)
-    return RECOMPUTED_LAYERS[mode] + selective
+    selective = (cuts.recompute == RECOMPUTE.index("selective")) & (operator.module in stack.selective_modules)
+    return cuts.recomputed + selective
 
 
 def saved_bytes(shape: Shape, cuts: Cuts, stack: Stack, eager: bool) -> FloatArray:
     """What one layer keeps for the backward pass of one micro-batch, on the mean, shape ``(cut,)``. [byte]"""
     kept = [(1 - recomputed_share(o, cuts, stack)) * _held_bytes(o, stack, eager) for o in _workers(shape)]
-    return total(kept) + RECOMPUTED_LAYERS[np.asarray(cuts.recompute)] * shape.input_bytes
+    return total(kept) + cuts.recomputed / cuts.checkpoint_layers * shape.input_bytes
 
 
 def working_bytes(shape: Shape, stack: Stack, eager: bool) -> FloatArray:
@@ -406,7 +414,16 @@ class TokenFlop:
 
 def _uncut() -> Cuts:
     one = np.ones(1, dtype=np.int64)
-    return Cuts(tp=one, cp=one, ep=one, etp=one, micro_batch=one, recompute=0 * one)
+    return Cuts(
+        tp=one,
+        cp=one,
+        ep=one,
+        etp=one,
+        micro_batch=one,
+        recompute=0 * one,
+        recomputed=np.zeros(1),
+        checkpoint_layers=one,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,22 +6,26 @@ Only legal rows are made. Ranges that are ours, not the software's, are named he
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from clusterplan import shapes
-from clusterplan.arrays import IntArray
+from clusterplan.arrays import BoolArray, IntArray
 from clusterplan.layer import Question
 from clusterplan.layout import (
+    OFFLOAD,
     RECOMPUTE,
+    RECOMPUTED_SHARE,
     SCHEDULES,
     SHARDING,
     Cuts,
     Layouts,
     Limits,
+    Recomputation,
     broken_cut_rules,
     broken_layout_rules,
+    largest_stage,
     repairs,
 )
 
@@ -56,6 +60,7 @@ class Fixed:
     micro_batch: int | None = None
     recompute: str | None = None
     sharding: str | None = None
+    offload: str | None = None
 
 
 def divisors(number: int) -> list[int]:
@@ -89,7 +94,7 @@ def all_cuts(question: Question, fixed: Fixed) -> Cuts:
     model, stack = question.model, question.machine.stack
     limits = shapes.limits(model, question.job, stack)
     most_cp = max(1, limits.seq_len // FEWEST_TOKENS)
-    modes = stack.recompute if fixed.recompute is None else (fixed.recompute,)
+    modes = stack.recompute if fixed.recompute is None else (Recomputation.parse(fixed.recompute).mode,)
     # Experts are cut like the rest or not at all, where the software can; a dense model has none to cut.
     cut_experts = [False] if not model.is_moe else [False, True] if stack.expert_tensor_parallel else [True]
     rows = itertools.product(
@@ -108,9 +113,32 @@ def all_cuts(question: Question, fixed: Fixed) -> Cuts:
         ],
         dtype=np.int64,
     )
-    cuts = Cuts(**dict(zip(("tp", "cp", "ep", "etp", "micro_batch", "recompute"), table.T, strict=True)))
+    axes = dict(zip(("tp", "cp", "ep", "etp", "micro_batch", "recompute"), table.T, strict=True))
+    one = np.ones(len(table), dtype=np.int64)
+    cuts = Cuts(**axes, recomputed=RECOMPUTED_SHARE[axes["recompute"]], checkpoint_layers=one)
     legal = ~np.any(list(broken_cut_rules(cuts, limits).values()), axis=0)
     return cuts.take(np.flatnonzero(legal))
+
+
+def counted(question: Question, fixed: Fixed, cuts: Cuts, pipelines: list[tuple[int, int]]) -> tuple[Cuts, BoolArray]:
+    """Cuts of a recompute mode with a number of layers, and which pipelines each is for, shape ``(cut, pipeline)``.
+
+    The share of a stage's layers that a number is depends on the stages, so each cut is there once for each share.
+    """
+    given = Recomputation.parse(fixed.recompute or "none")
+    if given.layers is None:
+        return cuts, np.ones((cuts.size, len(pipelines)), dtype=bool)
+    layers = question.model.layers
+    columns = [given.columns(int(largest_stage(layers, np.array(pp), np.array(vpp)))) for pp, vpp in pipelines]
+    share = np.concatenate([c["recomputed"] for c in columns])
+    shares = np.unique(share)
+    rows = np.repeat(np.arange(cuts.size), len(shares))
+    more = replace(
+        cuts.take(rows),
+        recomputed=np.tile(shares, cuts.size),
+        checkpoint_layers=np.full(len(rows), int(columns[0]["checkpoint_layers"][0])),
+    )
+    return more, more.recomputed[:, None] == share
 
 
 def pipelines(question: Question, fixed: Fixed, *, schedules: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -157,9 +185,11 @@ def why_none(question: Question, fixed: Fixed) -> str:
         ep=one(fixed.ep),
         etp=one(etp),
         micro_batch=one(fixed.micro_batch),
-        recompute=0 * one(1),
+        **Recomputation(mode="none").columns(1),
     )
-    layouts = expand(question, cuts, 0 * one(1), one(fixed.pp), one(fixed.vpp), one(fixed.dp), 0 * one(1), 0)
+    layouts = expand(
+        question, cuts, 0 * one(1), one(fixed.pp), one(fixed.vpp), one(fixed.dp), 0 * one(1), 0 * one(1), 0
+    )
     rules = {**broken_cut_rules(cuts, limits), **broken_layout_rules(layouts, cuts, limits)}
     broken = [repairs(rule, layouts, cuts, limits) for rule, mask in rules.items() if mask[0] and rule not in BY_SIZE]
     return "; ".join(broken) or "no layout has all of the given axes"
@@ -212,6 +242,7 @@ def expand(
     vpp: IntArray,
     dp: IntArray,
     sharding: IntArray,
+    offload: IntArray,
     fewest: int,
 ) -> Layouts:
     """Layouts with the batch nearest to the target, in whole purchase units of ``fewest`` devices or more."""
@@ -227,6 +258,7 @@ def expand(
         dp=dp,
         sharding=sharding,
         schedule=schedule,
+        offload=offload,
         global_batch=batch,
         bought_devices=bought_devices(question, used, fewest),
     )
@@ -239,3 +271,12 @@ def shardings(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[
         return [SHARDING.index(fixed.sharding)]
     names = [s for s in stack.sharding if s in stack.default_sharding or s in allow]
     return [SHARDING.index(s) for s in names if s in SHARDING]
+
+
+def offloads(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[int]:
+    """Indices of what is tried in host memory: nothing, unless it is asked for or allowed."""
+    if fixed.offload is not None:
+        return [OFFLOAD.index(fixed.offload)]
+    if "offload" not in allow:
+        return [0]
+    return [index for index, what in enumerate(OFFLOAD) if question.machine.why_not_offloaded(what) is None]

@@ -16,6 +16,8 @@ from clusterplan.arrays import FloatArray, IntArray, total
 from clusterplan.formulas import compute, memory, network, pipeline
 from clusterplan.layer import ENDS, Group, LayerTable, Question, group
 from clusterplan.layout import (
+    OFFLOADS_ACTIVATIONS,
+    OFFLOADS_OPTIMIZER,
     SHARDING,
     Cuts,
     Layouts,
@@ -26,8 +28,8 @@ from clusterplan.layout import (
     used_devices,
 )
 
-GATHERED = tuple(SHARDING.index(s) for s in ("zero3", "fsdp", "hsdp"))
-"""Shardings that share the weights too and gather them for each use."""
+OFFLOAD_HIDDEN_FRACTION = 0.9
+"""Most of the copies of activations to the host and back that hide behind other work (assumed)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class StepTime:
     """Stage-to-stage traffic that compute does not hide. [s]"""
     dp_exposed_s: FloatArray
     """Gradient reduction and weight gathering that compute does not hide. [s]"""
+    offload_exposed_s: FloatArray
+    """Copies of activations to the host and back that compute does not hide. [s]"""
     contention_s: FloatArray
     """What hidden traffic costs the compute that hides it. [s]"""
     bubble_s: FloatArray
@@ -68,7 +72,7 @@ class StepTime:
     @property
     def communication_s(self) -> FloatArray:
         """Exposed communication of all kinds. [s]"""
-        kinds = ("tp", "cp", "ep", "pp", "dp")
+        kinds = ("tp", "cp", "ep", "pp", "dp", "offload")
         return total(getattr(self, f"{kind}_exposed_s") for kind in kinds)
 
     @property
@@ -251,6 +255,9 @@ def shards(question: Question, layouts: Layouts, cuts: Cuts) -> Shards:
     """Over how many ranks optimizer states, gradients and weights are shared."""
     level = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3, "hsdp": 3}
     degree = np.array([level.get(name, 0) for name in SHARDING])[layouts.sharding]
+    if question.machine.stack.keeps_gathered_in_pipeline:
+        # Gathering for each micro-batch of a pipeline would cost too much: between updates all is held as with zero1.
+        degree = np.where((degree == 3) & (layouts.pp > 1), 1, degree)
     replicas = layouts.dp * cuts.cp[layouts.cut]
     experts = expert_replicas(layouts, cuts)
     inside = layouts.sharding == SHARDING.index("hsdp")
@@ -269,36 +276,37 @@ def shards(question: Question, layouts: Layouts, cuts: Cuts) -> Shards:
         expert_optimizer=np.where(degree >= 1, expert_shared, 1),
         expert_gradients=np.where(degree >= 2, expert_shared, 1),
         expert_weights=np.where(degree >= 3, expert_shared, 1),
-        is_gathered=np.isin(layouts.sharding, GATHERED).astype(float),
+        is_gathered=(degree == 3).astype(float),
     )
 
 
 def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable) -> StageMemory:
     """Memory of a device of each stage by part."""
-    stack = question.machine.stack
+    stack, precision = question.machine.stack, question.job.precision
     split = shards(question, layouts, cuts)
     pair = stages.pair
     dense, expert = stages.dense_parameters[pair], stages.expert_parameters[pair]
 
-    def state(size: float, ranks: IntArray, expert_ranks: IntArray) -> FloatArray:
+    def state(size: float | FloatArray, ranks: IntArray, expert_ranks: IntArray) -> FloatArray:
         return memory.state_bytes(dense, expert, size, ranks[:, None], expert_ranks[:, None])
 
-    in_flight = pipeline.micro_batches_in_flight(
-        stages.stage[pair],
-        layouts.pp[:, None],
-        layouts.vpp[:, None],
-        micro_batches(layouts, cuts)[:, None],
-        pipeline.HELD_BY_SCHEDULE[layouts.schedule][:, None],
+    resident = memory.resident_micro_batches(
+        in_flight(cuts, layouts, stages), stages.layers[pair], OFFLOADS_ACTIVATIONS[layouts.offload][:, None]
     )
+    is_resident = ~OFFLOADS_OPTIMIZER[layouts.offload]
     logits = shapes.logits(question.model, cuts, question.job.seq_len, question.software)[layouts.cut]
     parts = {
-        "weights_bytes": state(stack.weight_bytes, split.weights, split.expert_weights),
-        "gradients_bytes": state(stack.gradient_bytes, split.gradients, split.expert_gradients),
-        "optimizer_bytes": state(stack.optimizer_bytes, split.optimizer, split.expert_optimizer),
-        "activations_bytes": memory.activation_bytes(stages.saved_bytes[pair], in_flight, stages.working_bytes[pair]),
+        "weights_bytes": state(stack.kept_weight_bytes(precision), split.weights, split.expert_weights),
+        "gradients_bytes": state(stack.kept_gradient_bytes(precision), split.gradients, split.expert_gradients),
+        "optimizer_bytes": state(stack.optimizer_bytes * is_resident[:, None], split.optimizer, split.expert_optimizer),
+        "activations_bytes": memory.activation_bytes(stages.saved_bytes[pair], resident, stages.working_bytes[pair]),
         "logits_bytes": memory.logits_bytes(stages.is_last[pair] * logits[:, None], stack.logit_bytes),
         "buffers_bytes": memory.gather_buffer_bytes(
-            stages.largest_layer[pair], stack.weight_bytes, stack.gradient_bytes, split.is_gathered[:, None]
+            stages.largest_layer[pair],
+            stack.weight_bytes,
+            stack.kept_gradient_bytes(precision),
+            split.is_gathered[:, None],
+            np.inf if stack.most_gathered_parameters is None else stack.most_gathered_parameters,
         ),
     }
     allocated = total(parts.values())
@@ -307,6 +315,32 @@ def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: Stage
         fragmentation_bytes=memory.fragmentation_bytes(allocated, stack.fragmentation_fraction),
         context_bytes=memory.context_bytes(allocated, stack.context_bytes),
     )
+
+
+def in_flight(cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
+    """Micro-batches whose activations a stage holds at once, shape ``(layout, stage)``."""
+    return pipeline.micro_batches_in_flight(
+        stages.stage[stages.pair],
+        layouts.pp[:, None],
+        layouts.vpp[:, None],
+        micro_batches(layouts, cuts)[:, None],
+        pipeline.HELD_BY_SCHEDULE[layouts.schedule][:, None],
+    )
+
+
+def host_bytes(question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
+    """Host memory that a device of each stage fills with what is taken off it, shape ``(layout, stage)``. [byte]"""
+    split, pair = shards(question, layouts, cuts), stages.pair
+    held = in_flight(cuts, layouts, stages)
+    states = memory.state_bytes(
+        stages.dense_parameters[pair],
+        stages.expert_parameters[pair],
+        question.machine.stack.optimizer_bytes * OFFLOADS_OPTIMIZER[layouts.offload][:, None],
+        split.optimizer[:, None],
+        split.expert_optimizer[:, None],
+    )
+    kept = memory.resident_micro_batches(held, stages.layers[pair], OFFLOADS_ACTIVATIONS[layouts.offload][:, None])
+    return memory.host_bytes(states, stages.saved_bytes[pair], held, kept)
 
 
 def _data_parallel(
@@ -373,6 +407,38 @@ def _send_s(question: Question, cuts: Cuts, layouts: Layouts) -> FloatArray:
     return np.where(layouts.pp > 1, sent, 0.0)
 
 
+def _offload(
+    question: Question, layouts: Layouts, stages: StageTable, batches: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Exposed copies of activations to the host and back, and their price in contention, shape ``(layout,)`` each."""
+    saved = np.max(stages.saved_bytes, axis=1)[stages.pair] * OFFLOADS_ACTIVATIONS[layouts.offload]
+    traffic = compute.offload_s(batches * saved, question.machine.system.host_link_bytes_per_s)
+    window = pipeline.steady_s(batches, stages.slowest["work_s"][stages.pair])
+    exposed = network.exposed_s(traffic, OFFLOAD_HIDDEN_FRACTION, window)
+    return exposed, network.contention_s(traffic, exposed, question.machine.stack.contention_fraction)
+
+
+def _optimizer_s(question: Question, layouts: Layouts, owned: FloatArray) -> FloatArray:
+    """Update of the parameters that a device owns, on the device or by its host, shape ``(layout,)``. [s]"""
+    device, system, stack = question.machine.accelerator, question.machine.system, question.machine.stack
+    here = compute.optimizer_s(
+        owned, stack.optimizer_traffic_bytes, device.memory_bytes_per_s, device.memory_efficiency
+    )
+    offloaded = OFFLOADS_OPTIMIZER[layouts.offload]
+    if not offloaded.any():
+        return here
+    assert system.host_memory_bytes_per_s is not None, "systems that do not state it are refused before"
+    by_host = compute.host_optimizer_s(
+        owned,
+        stack.gradient_bytes,
+        stack.weight_bytes,
+        stack.optimizer_traffic_bytes,
+        system.host_link_bytes_per_s,
+        system.host_memory_bytes_per_s / system.devices,
+    )
+    return np.where(offloaded, by_host, here)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What one step takes; arrays have shape ``(layout,)``."""
@@ -402,7 +468,7 @@ def least_s(cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
 def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts, stages: StageTable) -> Step:
     """Time of one step of each layout."""
     machine, job = question.machine, question.job
-    stack, device = machine.stack, machine.accelerator
+    stack = machine.stack
     cut, pair = layouts.cut, stages.pair
     batches = micro_batches(layouts, cuts)
     slowest = {name: value[pair] for name, value in stages.slowest.items()}
@@ -420,6 +486,7 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
         ),
         axis=1,
     )
+    copies_exposed, copies_contention = _offload(question, layouts, stages, batches)
     parts = {
         "compute_s": pipeline.steady_s(batches, slowest["compute_s"]),
         "recompute_s": pipeline.steady_s(batches, slowest["recompute_s"]),
@@ -430,7 +497,8 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
             pipeline.steady_s(batches, sends), stack.pp_hidden_fraction, pipeline.steady_s(batches, slowest["work_s"])
         ),
         "dp_exposed_s": dp_exposed,
-        "contention_s": pipeline.steady_s(batches, slowest["contention_s"]) + dp_contention,
+        "offload_exposed_s": copies_exposed,
+        "contention_s": pipeline.steady_s(batches, slowest["contention_s"]) + dp_contention + copies_contention,
         "bubble_s": pipeline.bubble_s(
             stages.all_stages_s[pair],
             slowest["work_s"],
@@ -439,9 +507,7 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
             layouts.vpp,
             pipeline.FILL_BY_SCHEDULE[layouts.schedule],
         ),
-        "optimizer_s": compute.optimizer_s(
-            owned, stack.optimizer_traffic_bytes, device.memory_bytes_per_s, device.memory_efficiency
-        ),
+        "optimizer_s": _optimizer_s(question, layouts, owned),
     }
     devices = used_devices(layouts, cuts)
     jitter = network.jitter_s(total(parts.values()), devices / machine.system.node_devices, stack.step_noise_fraction)
@@ -450,7 +516,7 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
     model_flop = tokens * shapes.flop_per_token(question.model, job.seq_len).model
     again = table.rows("recompute_flop", cut) @ model_counts(question)
     hardware_flop = model_flop + again * layouts.global_batch / cuts.micro_batch[cut] * cuts.tp[cut] * cuts.cp[cut]
-    peak = device.peak_flop_per_s(job.precision) or np.nan
+    peak = machine.accelerator.peak_flop_per_s(job.precision) or np.nan
     return Step(
         time=time,
         memory_bound_s=pipeline.steady_s(batches, slowest["memory_bound_s"]) + parts["optimizer_s"],

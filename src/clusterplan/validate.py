@@ -16,6 +16,7 @@ import numpy as np
 from clusterplan import step
 from clusterplan.arrays import IntArray
 from clusterplan.catalog import Catalog
+from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import memory
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
 from clusterplan.layer import Question, price_layers
@@ -25,8 +26,10 @@ from clusterplan.layout import (
     SHARDING,
     Cuts,
     Layouts,
+    Recomputation,
     broken_cut_rules,
     broken_layout_rules,
+    largest_stage,
 )
 from clusterplan.measured import Measured
 from clusterplan.plan import verdict
@@ -206,6 +209,8 @@ class Judge:
             stack = dataclasses.replace(stack, attention_kernels=("eager",))
         elif row.attention == "flash" and stack.attention_kernels[0] == "eager":
             stack = dataclasses.replace(stack, attention_kernels=("flash2", "cudnn"))
+        if row.sp is None and (row.tp or 1) > 1:
+            inferred.append(f"sp: {str(stack.sequence_parallel).lower()}")
         if row.sp is not None and (row.tp or 1) > 1:
             stack = dataclasses.replace(stack, sequence_parallel=row.sp)
         return (
@@ -318,11 +323,12 @@ def question_of(row: Measured, machine: Machine, inferred: list[str]) -> Questio
     )
 
 
-def _recompute(row: Measured, inferred: list[str]) -> str:
-    if row.recompute in RECOMPUTE:
-        return row.recompute
-    inferred.append("recompute: none")
-    return "none"
+def _recompute(row: Measured, inferred: list[str]) -> Recomputation:
+    try:
+        return Recomputation.parse(row.recompute or "")
+    except ClusterplanError:
+        inferred.append("recompute: none")
+        return Recomputation(mode="none")
 
 
 def _sharding(row: Measured, stack: Stack, inferred: list[str]) -> str:
@@ -359,7 +365,7 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
         ep=one(ep if is_moe else 1),
         etp=one(etp),
         micro_batch=one(micro_batch),
-        recompute=one(RECOMPUTE.index(_recompute(row, inferred))),
+        **_recompute(row, inferred).columns(int(largest_stage(question.model.layers, one(pp), one(vpp))[0])),
     )
     layouts = Layouts(
         cut=one(0),
@@ -368,6 +374,7 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
         dp=one(dp),
         sharding=one(SHARDING.index(_sharding(row, stack, inferred))),
         schedule=one(SCHEDULES.index(schedule)),
+        offload=one(0),
         global_batch=one(question.job.global_batch),
         bought_devices=one(devices),
     )

@@ -406,6 +406,83 @@ def optimizer_s(
     )
 
 
+HOST_EFFICIENCY = 0.7
+"""Share of the peak bandwidth of a host's memory that its update of the parameters reaches (assumed: 0.6 to 0.8)."""
+
+COPY_EFFICIENCY = 0.8
+"""Share of the line rate that copies between device and host reach. 0.80 to 0.83 on PCIe 4 x16 (measured: 26 of 31.5
+GB/s; NVIDIA bandwidthTest listings)."""
+
+
+@formula
+def host_optimizer_s(
+    local_parameters: ArrayLike,
+    gradient_bytes: ArrayLike,
+    weight_bytes: ArrayLike,
+    optimizer_traffic_bytes: ArrayLike,
+    link_bytes_per_s: ArrayLike,
+    host_bytes_per_s: ArrayLike,
+) -> FloatArray:
+    """Time of an update in host memory: gradients go down, the host updates, weights come up.
+
+    Parameters
+    ----------
+    local_parameters : array_like
+        Parameters that one device's share of the host updates, shape ``(layout,)``.
+    gradient_bytes, weight_bytes : array_like
+        Bytes of a gradient and of a weight on the link. [byte]
+    optimizer_traffic_bytes : array_like
+        Traffic of one update in host memory. [byte]
+    link_bytes_per_s : array_like
+        Line rate between a device and its host, one way. [byte/s]
+    host_bytes_per_s : array_like
+        One device's share of the peak bandwidth of the host's memory. [byte/s]
+
+    Returns
+    -------
+    ndarray
+        One after another, shape ``(layout,)``; software that does them in pieces takes less. [s]
+
+    References
+    ----------
+    .. [1] J. Ren et al., "ZeRO-Offload: Democratizing Billion-Scale Model Training," USENIX ATC 2021, section 4.
+
+    Examples
+    --------
+    10^9 parameters, 6 bytes over 62.5 GB/s at 0.8 and 28 bytes at 100 GB/s and 0.7:
+
+    >>> float(host_optimizer_s(1e9, 4, 2, 28, 62.5e9, 100e9).round(6))
+    0.52
+    """
+    moved = (np.asarray(gradient_bytes) + weight_bytes) / (COPY_EFFICIENCY * np.asarray(link_bytes_per_s))
+    updated = np.asarray(optimizer_traffic_bytes) / (HOST_EFFICIENCY * np.asarray(host_bytes_per_s))
+    return np.asarray(local_parameters, dtype=float) * (moved + updated)
+
+
+@formula
+def offload_s(offloaded_bytes: ArrayLike, link_bytes_per_s: ArrayLike) -> FloatArray:
+    """Time to copy activations to the host and back.
+
+    Parameters
+    ----------
+    offloaded_bytes : array_like
+        What one device sends in a step, shape ``(layout,)``. [byte]
+    link_bytes_per_s : array_like
+        Line rate between a device and its host, one way. [byte/s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Examples
+    --------
+    >>> float(offload_s(50e9, 62.5e9))
+    2.0
+    """
+    return 2 * np.asarray(offloaded_bytes, dtype=float) / (COPY_EFFICIENCY * np.asarray(link_bytes_per_s))
+
+
 @formula
 def model_flop_utilisation(
     flop: ArrayLike, step_s: ArrayLike, devices: ArrayLike, peak_flop_per_s: ArrayLike

@@ -83,6 +83,70 @@ def activation_bytes(saved_bytes: ArrayLike, in_flight: ArrayLike, working_bytes
     return np.asarray(saved_bytes, dtype=float) * np.asarray(in_flight) + working_bytes
 
 
+OFFLOAD_LAYERS = 2.0
+"""Layers of activations that stay on the device when the others wait in host memory: one on its way out, one on its way
+back (assumed: double buffering)."""
+
+
+@formula
+def resident_micro_batches(in_flight: ArrayLike, layers: ArrayLike, is_offloaded: ArrayLike) -> FloatArray:
+    """Micro-batches' worth of activations that stay on the device.
+
+    Parameters
+    ----------
+    in_flight : array_like
+        Micro-batches held at once, shape ``(layout, stage)``.
+    layers : array_like
+        Layers of the stage, shape ``(layout, stage)``.
+    is_offloaded : array_like
+        Whether activations wait in host memory, shape ``(layout, stage)``.
+
+    Returns
+    -------
+    ndarray
+        All of them, or those of :data:`OFFLOAD_LAYERS` layers, shape ``(layout, stage)``.
+
+    Examples
+    --------
+    Eight micro-batches of a stage of ten layers:
+
+    >>> resident_micro_batches(8, 10, np.array([False, True])).tolist()
+    [8.0, 0.2]
+    """
+    in_flight = np.asarray(in_flight, dtype=float)
+    buffers = OFFLOAD_LAYERS / np.maximum(np.asarray(layers, dtype=float), OFFLOAD_LAYERS)
+    return np.where(is_offloaded, np.minimum(buffers, in_flight), in_flight)
+
+
+@formula
+def host_bytes(
+    optimizer_bytes: ArrayLike, saved_bytes: ArrayLike, in_flight: ArrayLike, resident: ArrayLike
+) -> FloatArray:
+    """Host memory that a device fills with what is taken off it.
+
+    Parameters
+    ----------
+    optimizer_bytes : array_like
+        Optimizer's states that the host keeps, 0 where the device does, shape ``(layout, stage)``. [byte]
+    saved_bytes : array_like
+        Activations of one micro-batch of the stage, shape ``(layout, stage)``. [byte]
+    in_flight, resident : array_like
+        Micro-batches held in all, and of those on the device, shape ``(layout, stage)``.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout, stage)``. [byte]
+
+    Examples
+    --------
+    >>> float(host_bytes(12e9, 1e9, 8, 0.5))
+    19500000000.0
+    """
+    waiting = np.asarray(in_flight, dtype=float) - resident
+    return np.asarray(optimizer_bytes, dtype=float) + np.asarray(saved_bytes) * waiting
+
+
 @formula
 def logits_bytes(logits: ArrayLike, bytes_per_logit: ArrayLike) -> FloatArray:
     """Logits and their gradients at the loss, on the last stage.
@@ -111,7 +175,11 @@ def logits_bytes(logits: ArrayLike, bytes_per_logit: ArrayLike) -> FloatArray:
 
 @formula
 def gather_buffer_bytes(
-    layer_parameters: ArrayLike, weight_bytes: ArrayLike, gradient_bytes: ArrayLike, is_gathered: ArrayLike
+    layer_parameters: ArrayLike,
+    weight_bytes: ArrayLike,
+    gradient_bytes: ArrayLike,
+    is_gathered: ArrayLike,
+    most_parameters: ArrayLike = np.inf,
 ) -> FloatArray:
     """Whole layers that a device holds while its weights are otherwise sharded.
 
@@ -123,23 +191,28 @@ def gather_buffer_bytes(
         Bytes of a gathered weight, and of a gradient before it is reduced. [byte]
     is_gathered : array_like
         Whether weights are sharded and gathered for use, shape ``(layout, stage)``.
+    most_parameters : array_like
+        Gathered parameters that the software holds at most, where it counts them rather than layers.
 
     Returns
     -------
     ndarray
-        Two layers of weights (one at work, one on its way) and one of gradients, shape ``(layout, stage)``. [byte]
+        Two layers of weights (one at work, one on its way) and one of gradients, or as many weights and gradients as
+        the software holds at most, shape ``(layout, stage)``. [byte]
 
     References
     ----------
     .. [1] Y. Zhao et al., "PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel," 2023, section 3.4.
+    .. [2] DeepSpeed documentation, ``stage3_max_live_parameters``.
 
     Examples
     --------
     >>> float(gather_buffer_bytes(1e9, 2, 4, 1))
     8000000000.0
     """
-    layers = 2 * np.asarray(weight_bytes) + np.asarray(gradient_bytes)
-    return np.asarray(layer_parameters, dtype=float) * layers * is_gathered
+    layer = np.asarray(layer_parameters, dtype=float)
+    weights, gradients = np.minimum(2 * layer, most_parameters), np.minimum(layer, most_parameters)
+    return (weights * weight_bytes + gradients * gradient_bytes) * is_gathered
 
 
 @formula

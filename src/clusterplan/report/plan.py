@@ -61,7 +61,7 @@ def _plan_blocks(plan: Document, inputs: Document, *, stages: bool) -> Iterator[
 
 STEP_PARTS = (
     "compute_s", "recompute_s", "tp_exposed_s", "cp_exposed_s", "ep_exposed_s", "pp_exposed_s", "dp_exposed_s",
-    "contention_s", "bubble_s", "optimizer_s", "jitter_s",
+    "offload_exposed_s", "contention_s", "bubble_s", "optimizer_s", "jitter_s",
 )  # fmt: skip
 
 
@@ -87,10 +87,31 @@ def _shape_rows(plan: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     )
     chunks = f", {layout['vpp']} chunks a stage" if layout["vpp"] > 1 else ""
     schedule = "no pipeline" if layout["schedule"] == "none" else f"{layout['schedule']}{chunks}"
-    yield "methods", f"{schedule}; recompute {layout['recompute']}; sharding {layout['sharding']}; {plan['precision']}"
+    again = recompute_name(layout)
+    yield "methods", f"{schedule}; recompute {again}; sharding {layout['sharding']}; {plan['precision']}"
+    if layout["offload"] != "none":
+        parts = {"both": "optimizer states and activations", "optimizer": "optimizer states"}
+        held = format_bytes(plan["memory"]["host_bytes"])
+        yield "host memory", f"{parts.get(layout['offload'], 'activations')}, {held} a device"
     yield "placement", f"{layout['placement']} (innermost first)"
     yield "software", f"{plan['stack']} with {plan['attention_kernel']} attention"
     yield "network", str(plan["fabric"])
+
+
+def recompute_name(layout: Document) -> str:
+    """How much runs again, with the numbers of layers where they say something.
+
+    Examples
+    --------
+    >>> recompute_name({"recompute": "block", "recomputed_layers": 3.0, "largest_stage_layers": 8})
+    'block (3 of 8 layers)'
+    """
+    name = str(layout["recompute"])
+    if name == "block":
+        return f"{name} ({layout['recomputed_layers']:.3g} of {layout['largest_stage_layers']} layers)"
+    if name == "full" and layout["checkpoint_layers"] > 1:
+        return f"{name} ({layout['checkpoint_layers']} layers to a kept input)"
+    return name
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
