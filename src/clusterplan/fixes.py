@@ -36,7 +36,7 @@ class Fix:
     """One change on the same devices, with the same batch."""
 
     change: str
-    """As an option of the command line: ``--pp 32``."""
+    """As an option of the command line, ``--pp 32``, or a variable of the job's environment."""
     peak_bytes: float
     """Memory of the heaviest device after it. [byte]"""
     saved_bytes: float
@@ -59,12 +59,13 @@ def fixes(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[Fix, ...]:
     cuts, layouts : Cuts, Layouts
         The layout, as tables with one row.
     """
-    machine = question.machine
-    usable = float(memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction))
+    usable = usable_bytes(question)
     before_bytes, before_s = _measure(question, cuts, layouts)
+    tried = [(change, question, *tables) for change, tables in _legal(question, cuts, layouts)]
+    tried += [(change, other, cuts, layouts) for change, other in _allocator(question)]
     found = []
-    for change, changed_cuts, changed_layouts in _legal(question, cuts, layouts):
-        peak, step_s = _measure(question, changed_cuts, changed_layouts)
+    for change, asked, changed_cuts, changed_layouts in tried:
+        peak, step_s = _measure(asked, changed_cuts, changed_layouts)
         if peak < before_bytes:
             found.append(
                 Fix(
@@ -79,6 +80,21 @@ def fixes(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[Fix, ...]:
     return tuple(sorted(found, key=lambda f: (not f.fits, f.step_s if f.fits else f.peak_bytes)))[:MOST]
 
 
+def usable_bytes(question: Question) -> float:
+    """Memory that a safe plan may fill. [byte]"""
+    machine = question.machine
+    return float(memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction))
+
+
+def _allocator(question: Question) -> Iterator[tuple[str, Question]]:
+    """The allocator's option against fragmentation, where the software has one."""
+    stack = question.machine.stack
+    if stack.defragmented_fraction is not None and stack.defragmented_fraction < stack.fragmentation_fraction:
+        settled = dataclasses.replace(stack, fragmentation_fraction=stack.defragmented_fraction)
+        machine = dataclasses.replace(question.machine, stack=settled)
+        yield "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", dataclasses.replace(question, machine=machine)
+
+
 def _measure(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[float, float]:
     """Memory of the heaviest device and length of a step."""
     table = price_layers(question, cuts)
@@ -88,7 +104,7 @@ def _measure(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[float, f
     return float(held.total_bytes.max()), float(result.time.total_s[0])
 
 
-def _legal(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[str, Cuts, Layouts]]:
+def _legal(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[str, tuple[Cuts, Layouts]]]:
     """Changes after which the layout is still a legal one."""
     limits = dataclasses.replace(
         shapes.limits(question.model, question.job, question.machine.stack),
@@ -98,7 +114,7 @@ def _legal(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[s
     for change, new_cuts, new_layouts in _changes(question, cuts, layouts):
         rules = {**broken_cut_rules(new_cuts, limits), **broken_layout_rules(new_layouts, new_cuts, limits)}
         if not any(mask[0] for mask in rules.values()):
-            yield change, new_cuts, new_layouts
+            yield change, (new_cuts, new_layouts)
 
 
 def _changes(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[str, Cuts, Layouts]]:
@@ -129,7 +145,7 @@ def _changes(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple
     most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp)[0])
     for mode in stack.recompute:
         if RECOMPUTE.index(mode) > int(cuts.recompute[0]):
-            text = f"block:{-(-most // 2)}" if mode == "block" else mode
+            text = f"block:{_least_block(question, cuts, layouts, most)}" if mode == "block" else mode
             yield f"--recompute {text}", dataclasses.replace(cuts, **Recomputation.parse(text).columns(most)), layouts
     if int(stage_devices(layouts, cuts)[0]) > 1:
         for name in stack.sharding:
@@ -139,6 +155,18 @@ def _changes(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple
     for index, what in enumerate(OFFLOAD):
         if index > int(layouts.offload[0]) and question.machine.why_not_offloaded(what) is None:
             yield f"--offload {what}", cuts, dataclasses.replace(layouts, offload=_one(index))
+
+
+def _least_block(question: Question, cuts: Cuts, layouts: Layouts, most: int) -> int:
+    """Fewest layers of a stage that must run again for all to fit, or all but one if that is not enough."""
+    usable = usable_bytes(question)
+    low, high = 1, max(most - 1, 1)
+    while low < high:
+        middle = (low + high) // 2
+        columns = Recomputation(mode="block", layers=middle).columns(most)
+        peak, _ = _measure(question, dataclasses.replace(cuts, **columns), layouts)
+        low, high = (low, middle) if peak <= usable else (middle + 1, high)
+    return low
 
 
 def _halved(layouts: Layouts) -> Layouts | None:
