@@ -589,7 +589,7 @@ def test_host_memory_in_the_way():
         search.estimate(other)
 
 
-def test_fixes_name_the_least_block_the_allocator_and_the_host():
+def test_fixes_name_the_least_block_and_the_allocator():
     tight = crowded(asked(devices=(8, 8), tp=1, micro_batch=8, recompute="none"), 10.5)
     given = {fix.change: fix for fix in search.estimate(tight).fixes}
     (block,) = [change for change in given if change.startswith("--recompute block")]
@@ -597,7 +597,6 @@ def test_fixes_name_the_least_block_the_allocator_and_the_host():
     fewer = int(block.rpartition(":")[2]) - 1
     less = replace(tight, scenario=replace(tight.scenario, recompute=f"block:{fewer}"))
     assert search.estimate(less).plan.verdict != "fits"
-    assert "--offload activations" in given
     barely = crowded(asked(devices=(8, 8), tp=1, micro_batch=8, recompute="none"), 12.0)
     allocator = [fix for fix in search.estimate(barely).fixes if "expandable_segments" in fix.change]
     assert [fix.fits for fix in allocator] == [True]
