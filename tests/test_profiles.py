@@ -21,14 +21,18 @@ def every(record):
 
 def figures(record, parent=""):
     """Every float of a record with its name; those that a file left open have no origin."""
-    for entry in fields(record):
-        value, name = getattr(record, entry.name), f"{parent}{entry.name}"
+    for column in fields(record):
+        value, name = getattr(record, column.name), f"{parent}{column.name}"
         parts = value if isinstance(value, tuple) else (value,)
         for part in parts:
             if is_dataclass(part):
                 yield from figures(part, f"{name}.")
             elif isinstance(part, dict):
-                yield from ((f"{name}.{key}", number) for key, number in part.items())
+                for key, entry in part.items():
+                    if is_dataclass(entry):
+                        yield from figures(entry, f"{name}.{key}.")
+                    else:
+                        yield f"{name}.{key}", entry
             elif isinstance(part, float):
                 yield name, part
 
@@ -82,18 +86,22 @@ def test_prices_are_for_systems_that_exist(name):
     assert prices.date[:4].isdigit()
 
 
+NARROW_FORMATS_FIRST = {"rubin-288gb", "trainium3"}
+"""Devices whose 8-bit units grew and whose 16-bit units did not: 4.4 and 3.75 times 16 bits, both dense."""
+
+
 @every(Accelerator)
 def test_peaks_are_dense(name):
     # Sheets print peaks with structured sparsity, twice the dense ones; half the width gives about twice the rate.
     device = CATALOG.load(Accelerator, name)
     sixteen = device.peak_flop_per_s("bf16") or device.peak_flop_per_s("fp16")
     assert sixteen is not None
-    assert 9e13 <= sixteen <= 3e15  # from a NeuronCore of Trainium1 to B200: 95 to 2,500 TFLOP/s
+    assert 9e13 <= sixteen <= 5.1e15  # from a NeuronCore of Trainium1 to the MI455X: 95 to 5,000 TFLOP/s
     for precision in ("fp8", "int8"):
         peak = device.peak_flop_per_s(precision)
-        assert peak is None or 1 <= peak / sixteen <= 2.2
+        assert peak is None or 1 <= peak / sixteen <= (4.4 if name in NARROW_FORMATS_FIRST else 2.2)
     fp4 = device.peak_flop_per_s("fp4")
-    assert fp4 is None or 2 <= fp4 / sixteen <= 6.6
+    assert fp4 is None or 2 <= fp4 / sixteen <= (8.8 if name in NARROW_FORMATS_FIRST else 6.6)
 
 
 @every(Accelerator)
@@ -106,11 +114,11 @@ def test_a_format_with_an_efficiency_has_a_peak(name):
 @every(Accelerator)
 def test_memory_is_plausible(name):
     device = CATALOG.load(Accelerator, name)
-    assert 16e9 <= device.memory_bytes <= 400e9
-    assert 4e11 <= device.memory_bytes_per_s <= 1e13
-    # Operations for each byte at the ridge: about 100 (Ascend) to 560 (TPU v6e) at 16 bits.
+    assert 16e9 <= device.memory_bytes <= 470e9
+    assert 4e11 <= device.memory_bytes_per_s <= 2.4e13
+    # Operations for each byte at the ridge: about 100 (Ascend) to 560 (TPU v6e) at 16 bits; the H20 has 37 by intent.
     ridge = (device.bf16_flop_per_s or device.fp16_flop_per_s) / device.memory_bytes_per_s
-    assert 80 <= ridge <= 570
+    assert (35 if name == "h20-96gb" else 80) <= ridge <= 570
 
 
 @every(Accelerator)
@@ -123,8 +131,8 @@ def test_published_utilisation_is_below_what_products_reach(name):
 @every(System)
 def test_scale_up_is_one_way_and_in_bytes(name):
     system = CATALOG.load(System, name)
-    assert 25e9 <= system.scaleup_bytes_per_s <= 1.3e12  # NVLink 5 is 900 GB/s one way; the sheet says 1.8 TB/s
-    assert 3e9 <= system.scaleout_bytes_per_s <= 1.2e11  # 25 Gbit/s of a NeuronCore to 800 Gbit/s
+    assert 25e9 <= system.scaleup_bytes_per_s <= 1.9e12  # NVLink 6 is 1.8 TB/s one way; the sheet says 3.6
+    assert 3e9 <= system.scaleout_bytes_per_s <= 3.1e11  # 25 Gbit/s of a NeuronCore to three times 800 Gbit/s
     assert system.scaleout_bytes_per_s < system.scaleup_bytes_per_s
     assert 1e-7 <= system.scaleup_latency_s <= 1e-4
 
@@ -135,7 +143,7 @@ def test_parts_of_a_system_fit_together(name):
     assert system.devices % system.node_devices == 0
     assert system.scaleup_devices >= system.node_devices or system.scaleup_topology == "torus"
     per_rack = system.rated_w / system.racks
-    assert 2e3 <= per_rack <= 4e5  # cabinets of Frontier are the densest
+    assert 2e3 <= per_rack <= 9e5  # immersed racks of 640 cards are the densest
 
 
 @every(System)
@@ -167,7 +175,7 @@ def test_device_and_software_share_a_format(name):
 @every(Fabric)
 def test_a_fabric_spans_a_large_cluster(name):
     fabric = CATALOG.load(Fabric, name)
-    assert 1e9 <= fabric.port_bytes_per_s <= 1.3e11
+    assert 1e9 <= fabric.port_bytes_per_s <= 3.1e11
     assert fabric.tiers[-1].span_devices >= 1024
     assert all(1e-7 <= tier.latency_s <= 1e-3 for tier in fabric.tiers)
 
