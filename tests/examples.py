@@ -74,7 +74,9 @@ def machine(system="dgx-h100", *, stack=None, fabric=None, changes=()):
     return whole
 
 
-def question(of, on, *, seq_len=2048, batch=64, fixed=False, precision="bf16", domain=None):
+def question(of, on, *, seq_len=2048, batch=64, fixed=False, precision=None, domain=None):
+    """A question about a model on a machine, in its first format unless one is given."""
+    precision = precision or on.formats[0]
     return Question(
         model=of,
         job=Job(tokens=1e12, seq_len=seq_len, global_batch=batch, batch_fixed=fixed, precision=precision),
@@ -114,6 +116,8 @@ def asked(*, of=TINY, hardware="dgx-h100", **question):
     """A resolved question about a model of this file, as a scenario gives it."""
     names = (hardware,) if isinstance(hardware, str) else hardware
     given = {"tokens": 10**10, "devices": (8, 32), "seq_len": 2048, "global_batch": 64} | question
+    if "bf16" not in machine(names[0]).formats:
+        given.setdefault("precision", machine(names[0]).formats[0])
     scenario = Scenario(model="llama-3.1-8b", hardware=names, **given)
     resolved = resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)
     return replace(resolved, model=of)

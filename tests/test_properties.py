@@ -31,7 +31,7 @@ def legal_rows(ask, seed=1, count=400):
     """Legal cuts and layouts of all kinds, drawn at random."""
     rng = np.random.default_rng(seed)
     shape, stack = ask.model, ask.machine.stack
-    experts = [e for e in (1, 2, 4, 8, 16) if shape.is_moe and shape.moe.experts % e == 0] or [1]
+    experts = [e for e in (1, 2, 4, 8, 16) if shape.is_moe and shape.moe.experts % e == 0 and e <= stack.max_ep] or [1]
     tp = rng.choice([1, 2, 4, 8], count)
     some = cuts(
         tp=tp,
