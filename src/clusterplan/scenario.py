@@ -567,7 +567,8 @@ def _found(scenario: Scenario, catalog: Catalog) -> tuple[str, Model, list[str]]
     """Text that came on standard input, the model, and what its description left open."""
     name = scenario.model
     if not name:
-        raise unknown("no model is given", "", catalog.names(Model), where="MODEL")
+        known = ", ".join(catalog.names(Model))
+        raise ClusterplanError(f"no model is given; known: {known}", where="MODEL")
     if name == "-":
         text = scenario.model_text or _standard_input()
         return text, *_imported(text, "-")
