@@ -4,6 +4,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
+from clusterplan import shapes
 from clusterplan.catalog import FOLDERS, Catalog, built_in_directory, check
 from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
 from clusterplan.site import Cooling, Prices, Site
@@ -102,6 +103,33 @@ def test_peaks_are_dense(name):
         assert peak is None or 1 <= peak / sixteen <= (4.4 if name in NARROW_FORMATS_FIRST else 2.2)
     fp4 = device.peak_flop_per_s("fp4")
     assert fp4 is None or 2 <= fp4 / sixteen <= (8.8 if name in NARROW_FORMATS_FIRST else 6.6)
+
+
+PUBLISHED_PARAMETERS = {
+    "bloom-176b": 176_247_271_424,
+    "deepseek-v2-236b": 235_741_434_880,
+    "gpt-oss-120b": 116_829_156_672,
+    "llama-2-70b": 68_976_648_192,
+    "llama-3.1-405b": 405_853_388_800,
+    "llama-3.1-70b": 70_553_706_496,
+    "llama-3.1-8b": 8_030_261_248,
+    "llama-4-maverick": 401_583_781_376 - 871_932_416,  # less the vision part
+    "llama-4-scout": 108_641_793_536 - 871_932_416,
+    "mistral-large-2-123b": 122_610_069_504,
+    "mixtral-8x7b": 46_702_792_704,
+    "olmo-2-32b": 32_234_279_936,
+    "qwen2.5-72b": 72_706_203_648,
+    "qwen3-235b-a22b": 235_093_634_560,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-32b": 32_762_123_264,
+    "qwen3-coder-480b-a35b": 480_154_875_392,
+}
+"""Counts that the files of the published weights state."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED_PARAMETERS)
+def test_a_model_has_the_parameters_of_its_published_weights(name):
+    assert shapes.parameters(CATALOG.load(Model, name)).total == PUBLISHED_PARAMETERS[name]
 
 
 @every(Accelerator)
