@@ -151,7 +151,7 @@ def test_what_was_chosen_is_said_to_be_chosen():
 
 
 def test_a_default_of_a_formula_is_called_so():
-    hours = next(one for one in explain(estimate(), "energy.pue")["inputs"] if one["name"] == "hours")
+    hours = next(one for one in explain(estimate(), "energy.water_l_per_kwh")["inputs"] if one["name"] == "hours")
     assert hours["origin"] == "default of the formula"
 
 

@@ -166,6 +166,8 @@ def test_nothing_is_missing_but_what_was_not_asked(answered):
         optional |= {".carbon.market_based_kg_co2e"}
     if answered.plan.question.machine.system.host_memory_bytes is None:
         optional |= {".memory.host_usable_bytes"}
+    if answered.resolved.site.heat_reuse_fraction is None:
+        optional |= {".energy.ere", ".energy.reused_fraction", ".energy.reused_kwh"}
     assert {path for path in empty if not path.startswith(".cost.")} == optional
 
 

@@ -1,10 +1,13 @@
-"""The building round the equipment: weather, cooling design and conversion of one site. Composition only.
+"""The building round the equipment: weather, cooling design and electrical side of one site. Composition only.
 
 A design is a liquid and an air loop, each with its way out of the building; a site is a climate and an electrical
-side. Any design can stand on any site. Everything is per watt of equipment, by bin of weather, then over the year.
+side. Any design can stand on any site. Cooling is per watt of equipment, by bin of weather, then over the year;
+conversion depends on the load that a plan puts on the supplies.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,9 +15,47 @@ from clusterplan.arrays import FloatArray
 from clusterplan.formulas import facility
 from clusterplan.site import AirLoop, Cooling, LiquidLoop, Site
 
+UPS_STANDING, UPS_SQUARE = 0.49, 0.22
+"""Assumed: shares of the loss of a double-conversion supply at half load that stand, and that go with the square of the
+load, as in the curves that vendors print."""
+TRANSFORMER_STANDING, TRANSFORMER_SQUARE = 0.57, 0.43
+"""Assumed: the same of a transformer: iron and copper."""
 
-def overhead(site: Site, cooling: Cooling, liquid_fraction: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """PUE of the year and of its hottest bin, and water of the site per kWh of equipment energy, no shape."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoolingYear:
+    """A cooling design in the climate of a site, without the load; everything is per watt of equipment, no shape."""
+
+    fans_fraction: FloatArray
+    """Fans of the rooms; those in the servers count as equipment."""
+    pumps_fraction: FloatArray
+    """Pumps of the loops."""
+    rejection_fraction: FloatArray
+    """Chillers, towers and dry coolers, mean of the year."""
+    cooling_fraction: FloatArray
+    """All of it, mean of the year."""
+    peak_cooling_fraction: FloatArray
+    """All of it in the hottest bin of weather."""
+    liquid_fraction: float
+    """Share of the heat that goes into the liquid."""
+    water_l_per_kwh: FloatArray
+    """Water of the site over energy of the equipment, mean of the year. [L/kWh]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supply:
+    """Supplies and transformers at the load of each plan; every field has shape ``(layout,)`` or none."""
+
+    load_fraction: FloatArray
+    """Mean load over rating."""
+    efficiency: FloatArray
+    """Output over input of supplies and transformers at that load."""
+    peak_efficiency: FloatArray
+    """The same at the highest power of the equipment."""
+
+
+def cooling_year(site: Site, cooling: Cooling, liquid_fraction: float) -> CoolingYear:
+    """Cooling and water of a design on a site, for equipment that gives a share of its heat to liquid."""
     climate = (site.mean_c, site.seasonal_amplitude_c, site.daily_amplitude_c)
     dry = facility.dry_bulb_bins_c(*climate)
     wet = facility.wet_bulb_c(
@@ -25,23 +66,61 @@ def overhead(site: Site, cooling: Cooling, liquid_fraction: float) -> tuple[Floa
     fans = facility.mover_fraction(
         0 if cooling.rear_door else air.fan_pa, air.fan_efficiency, air.rise_k, facility.AIR_J_PER_M3_K
     )
-    air_loop, air_vapour = _loop(cooling, air, fans, dry, wet)
-    liquid_loop, liquid_vapour, in_liquid = air_loop, air_vapour, 0.0
+    in_air = _loop(cooling, air, fans, dry, wet)
+    in_liquid, share = in_air, 0.0
     if cooling.liquid is not None:
-        liquid_loop, liquid_vapour = _loop(cooling, cooling.liquid, np.zeros(()), dry, wet)
-        in_liquid = liquid_fraction
+        in_liquid, share = _loop(cooling, cooling.liquid, np.zeros(()), dry, wet), liquid_fraction
 
-    share = facility.cooling_fraction(in_liquid, liquid_loop, air_loop)
-    by_bin = facility.pue(site.ups_efficiency, site.distribution_loss_fraction, share, site.misc_fraction)
-    evaporated = facility.evaporated_l_per_kwh(in_liquid * liquid_vapour + (1 - in_liquid) * air_vapour)
+    by_bin = facility.cooling_fraction(share, in_liquid.used, in_air.used)
+    evaporated = facility.evaporated_l_per_kwh(share * in_liquid.vapour + (1 - share) * in_air.vapour)
     water = facility.makeup_l_per_kwh(evaporated, cooling.concentration_cycles)
-    return facility.bin_mean(by_bin), facility.bin_peak(by_bin), facility.bin_mean(water)
+    return CoolingYear(
+        fans_fraction=facility.cooling_fraction(share, 0, fans),
+        pumps_fraction=facility.cooling_fraction(share, in_liquid.pumps, in_air.pumps),
+        rejection_fraction=facility.bin_mean(facility.cooling_fraction(share, in_liquid.rejected, in_air.rejected)),
+        cooling_fraction=facility.bin_mean(by_bin),
+        peak_cooling_fraction=facility.bin_peak(by_bin),
+        liquid_fraction=share,
+        water_l_per_kwh=facility.bin_mean(water),
+    )
+
+
+def supply(site: Site, mean_w: FloatArray, peak_w: FloatArray) -> Supply:
+    """Supplies and transformers under a mean and a highest power of the equipment."""
+    mean_load = facility.supply_load_fraction(mean_w, peak_w, site.supply_factor)
+    return Supply(
+        load_fraction=mean_load,
+        efficiency=_chain(site, mean_load),
+        peak_efficiency=_chain(site, facility.supply_load_fraction(peak_w, peak_w, site.supply_factor)),
+    )
+
+
+def _chain(site: Site, load: FloatArray) -> FloatArray:
+    """Efficiency from the meter to the distribution at a load."""
+    ups = facility.part_load_efficiency(load, site.ups_efficiency, UPS_STANDING, UPS_SQUARE)
+    transformer = facility.part_load_efficiency(
+        load, site.transformer_efficiency, TRANSFORMER_STANDING, TRANSFORMER_SQUARE
+    )
+    return facility.chain_efficiency(ups, transformer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loop:
+    """A loop per watt of the equipment that it cools."""
+
+    pumps: FloatArray
+    rejected: FloatArray
+    """Spent outside, shape ``(bin,)``."""
+    used: FloatArray
+    """All its power, shape ``(bin,)``."""
+    vapour: FloatArray
+    """Heat that leaves as vapour, shape ``(bin,)``."""
 
 
 def _loop(
     cooling: Cooling, loop: AirLoop | LiquidLoop, fans: FloatArray, dry_c: FloatArray, wet_c: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Cooling power of a loop, and heat that leaves it as vapour, per watt of equipment, shape ``(bin,)`` each."""
+) -> _Loop:
+    """A loop in each bin of weather."""
     pumps = facility.mover_fraction(loop.pump_pa, loop.pump_efficiency, loop.water_rise_k, facility.WATER_J_PER_M3_K)
     pads = cooling.adiabatic_effectiveness
     if loop.rejection == "tower":
@@ -54,9 +133,7 @@ def _loop(
             cooling.tower_fraction,
             cooling.chiller_load_fraction,
         )
-        used = facility.loop_fraction(fans, pumps, rejection)
-        return used, facility.tower_heat_fraction(used, cooling.tower_fraction, cooling.latent_fraction)
-    if loop.rejection == "dry":
+    elif loop.rejection == "dry":
         rejection = facility.dry_rejection_fraction(
             dry_c,
             wet_c,
@@ -68,22 +145,27 @@ def _loop(
             cooling.condenser_lift_k,
             cooling.carnot_efficiency,
         )
-        used = facility.loop_fraction(fans, pumps, rejection)
-        needed = loop.supply_c - cooling.dry_approach_k
-        return used, facility.pad_heat_fraction(dry_c, wet_c, needed, pads, cooling.dry_rise_k, used)
-    rejection = facility.outside_air_rejection_fraction(
-        dry_c,
-        wet_c,
-        loop.supply_c,
-        loop.return_c,
-        pads,
-        cooling.max_wet_bulb_c,
-        cooling.tower_approach_k,
-        cooling.tower_fraction,
-        cooling.chiller_load_fraction,
-    )
+    else:
+        rejection = facility.outside_air_rejection_fraction(
+            dry_c,
+            wet_c,
+            loop.supply_c,
+            loop.return_c,
+            pads,
+            cooling.max_wet_bulb_c,
+            cooling.tower_approach_k,
+            cooling.tower_fraction,
+            cooling.chiller_load_fraction,
+        )
     used = facility.loop_fraction(fans, pumps, rejection)
-    vapour = facility.outside_air_heat_fraction(
-        dry_c, wet_c, loop.supply_c, loop.return_c, pads, cooling.max_wet_bulb_c, used
-    )
-    return used, vapour
+    if loop.rejection == "tower":
+        vapour = facility.tower_heat_fraction(used, cooling.tower_fraction, cooling.latent_fraction)
+    elif loop.rejection == "dry":
+        needed = loop.supply_c - cooling.dry_approach_k
+        vapour = facility.pad_heat_fraction(dry_c, wet_c, needed, pads, cooling.dry_rise_k, used)
+    else:
+        vapour = facility.outside_air_heat_fraction(
+            dry_c, wet_c, loop.supply_c, loop.return_c, pads, cooling.max_wet_bulb_c, used
+        )
+    rejected = facility.loop_rejection_fraction(fans, pumps, rejection)
+    return _Loop(pumps=pumps, rejected=rejected, used=used, vapour=vapour)

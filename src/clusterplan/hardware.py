@@ -121,7 +121,10 @@ class System:
     fan_fraction: float
     """Fans as a share of all direct-current power of the unit, their own included."""
     psu_efficiency: float
-    """Output over input of the power supplies."""
+    """Output over input of the power supplies, without what they lose whatever the load."""
+    psu_fixed_w: float | None = None
+    """What all supplies of a purchase unit lose whatever the load, seen at their output; None if it is in
+    ``psu_efficiency``. [W]"""
     liquid_fraction: float
     """Share of the heat that goes to liquid."""
     cooling: Literal["air", "liquid"]

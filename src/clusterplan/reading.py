@@ -212,7 +212,7 @@ def _range(record: type, name: str) -> tuple[float, float, bool]:
         return 0, 1, True
     if name.endswith("_c"):
         return COLDEST_C, HOTTEST_C, False
-    if name in {"oversubscription", "concentration_cycles"}:
+    if name in {"oversubscription", "concentration_cycles", "supply_factor"}:
         return 1, MOST, name == "concentration_cycles"
     return 0, MOST, name in POSITIVE or name.endswith(POSITIVE_ENDINGS)
 
@@ -241,6 +241,9 @@ def inconsistent(record: object) -> Iterator[tuple[str, str]]:
             yield "index_heads", "must be given with index_dim and the window that it fills"
         if (record.rotary_dim or 0) > record.head_dim:
             yield "rotary_dim", f"must be at most head_dim = {record.head_dim}, not {record.rotary_dim}"
+    elif isinstance(record, Cooling):
+        if record.immersion_fraction is not None and record.liquid is None:
+            yield "immersion_fraction", "must be given with [liquid], the water that takes the heat from the tanks"
     elif isinstance(record, Experts):
         if record.top_k > record.experts + record.zero_experts:
             yield "top_k", f"must be at most experts = {record.experts + record.zero_experts}, not {record.top_k}"

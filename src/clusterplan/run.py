@@ -9,7 +9,7 @@ recorder finds its maker; totals are properties.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from clusterplan import building
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.errors import ProfileError
 from clusterplan.formulas import carbon, cost, facility, power, reliability
-from clusterplan.hardware import Machine, Storage
+from clusterplan.hardware import Machine, Storage, System
 from clusterplan.site import Cooling, Operations, Prices, Site
 
 BARRIER_S = 0.5
@@ -214,15 +214,44 @@ class ItPower:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BuildingPower:
+    """Mean power of the building round the equipment, by part."""
+
+    supplies_w: FloatArray
+    """Lost in uninterruptible supplies and transformers, at the load that the run puts on them. [W]"""
+    distribution_w: FloatArray
+    """Lost between there and the racks. [W]"""
+    room_fans_w: FloatArray
+    """Fans of the rooms. [W]"""
+    pumps_w: FloatArray
+    """Pumps of the cooling loops. [W]"""
+    rejection_w: FloatArray
+    """Chillers, towers and dry coolers. [W]"""
+    lights_w: FloatArray
+    """Lights, offices, controls. [W]"""
+
+    @property
+    def total_w(self) -> FloatArray:
+        """All that the building adds. [W]"""
+        return _sum(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """Electricity and water of the run."""
+    """Electricity, water and heat of the run."""
 
     it: ItPower
     """Mean power of the equipment by part."""
+    building: BuildingPower
+    """Mean power of the building by part; with the equipment it is the power at the meter."""
+    supply_load_fraction: FloatArray
+    """Mean load of the supplies over their rating."""
+    supply_efficiency: FloatArray
+    """Output over input of supplies and transformers at that load."""
     pue: FloatArray
     """Power usage effectiveness, mean of the year."""
     peak_pue: FloatArray
-    """The same in the hottest bin of weather."""
+    """The same at the highest power of the equipment in the hottest bin of weather."""
     mean_facility_w: FloatArray
     """Mean power at the meter. [W]"""
     peak_it_w: FloatArray
@@ -239,6 +268,14 @@ class Energy:
     """Water of the site. [m3]"""
     grid_water_m3: FloatArray | None
     """Water of the power plants; None where nobody publishes it. [m3]"""
+    source_water_l_per_kwh: FloatArray | None
+    """Water of site and power plants over energy of the equipment; None where that of the plants is. [L/kWh]"""
+    reused_fraction: FloatArray | None
+    """Energy reuse factor: heat that is sold over energy at the meter; None where no heat is sold."""
+    reused_kwh: FloatArray | None
+    """Heat that is sold; it lowers neither PUE nor the energy bill. [kWh]"""
+    ere: FloatArray | None
+    """Energy reuse effectiveness: energy at the meter less sold heat, over energy of the equipment; no PUE."""
 
     @property
     def mean_it_w(self) -> FloatArray:
@@ -514,32 +551,61 @@ def _progress(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[P
 def _energy(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> Energy:
     """Electricity and water."""
     system, site, operations = circumstances.machine.system, circumstances.site, circumstances.operations
+    system = housed(system, circumstances.cooling)
     it = _it_power(circumstances, work, fleet, progress, share)
     mean_it = it.total_w
     nodes_peak = power.nameplate_w(system.rated_w, fleet.units, operations.provision_fraction)
     peak_it = power.peak_w(nodes_peak + it.network_w + it.storage_w, mean_it)
-    pue, peak_pue, water = building.overhead(site, circumstances.cooling, system.liquid_fraction)
+    supply = building.supply(site, mean_it, peak_it)
+    year = building.cooling_year(site, circumstances.cooling, system.liquid_fraction)
+    electrical = (site.distribution_loss_fraction, site.misc_fraction)
+    pue = facility.pue(supply.efficiency, electrical[0], year.cooling_fraction, electrical[1])
+    peak_pue = facility.pue(supply.peak_efficiency, electrical[0], year.peak_cooling_fraction, electrical[1])
     mean_facility = facility.facility_w(mean_it, pue)
     it_j, facility_j = power.energy_j(mean_it, progress.wall_s), power.energy_j(mean_facility, progress.wall_s)
-    grid_water = site.grid_water_l_per_kwh
+    facility_kwh = power.energy_kwh(facility_j)
+    water, grid_water, taken = year.water_l_per_kwh, site.grid_water_l_per_kwh, site.heat_reuse_fraction
+    reused = None if taken is None else facility.reused_fraction(year.liquid_fraction, taken, pue)
     return Energy(
         it=it,
+        building=BuildingPower(
+            supplies_w=facility.part_w(mean_it, facility.supply_fraction(supply.efficiency)),
+            distribution_w=facility.part_w(mean_it, facility.distribution_fraction(electrical[0])),
+            room_fans_w=facility.part_w(mean_it, year.fans_fraction),
+            pumps_w=facility.part_w(mean_it, year.pumps_fraction),
+            rejection_w=facility.part_w(mean_it, year.rejection_fraction),
+            lights_w=facility.part_w(mean_it, electrical[1]),
+        ),
+        supply_load_fraction=supply.load_fraction,
+        supply_efficiency=supply.efficiency,
         pue=pue,
         peak_pue=peak_pue,
         mean_facility_w=mean_facility,
         peak_it_w=peak_it,
         peak_facility_w=facility.facility_w(peak_it, peak_pue),
         it_kwh=power.energy_kwh(it_j),
-        facility_kwh=power.energy_kwh(facility_j),
+        facility_kwh=facility_kwh,
         water_l_per_kwh=water,
         water_m3=carbon.site_water_m3(it_j, water),
         grid_water_m3=None if grid_water is None else carbon.grid_water_m3(facility_j, grid_water),
+        source_water_l_per_kwh=None if grid_water is None else facility.source_l_per_kwh(water, pue, grid_water),
+        reused_fraction=reused,
+        reused_kwh=None if reused is None else facility.reused_kwh(facility_kwh, reused),
+        ere=None if reused is None else facility.energy_reuse_effectiveness(pue, reused),
     )
+
+
+def housed(system: System, cooling: Cooling) -> System:
+    """The system as a cooling design holds it: in a tank it has no fans and gives its heat to the liquid."""
+    if cooling.immersion_fraction is None:
+        return system
+    return replace(system, fan_fraction=0.0, liquid_fraction=cooling.immersion_fraction)
 
 
 def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> ItPower:
     """Mean power of the equipment by part."""
-    system, fabric, storage = circumstances.machine.system, circumstances.machine.fabric, circumstances.storage
+    fabric, storage = circumstances.machine.fabric, circumstances.storage
+    system = housed(circumstances.machine.system, circumstances.cooling)
 
     used_units = fleet.used_devices / system.devices
     accelerators = power.together_w(fleet.used_devices, _device_w(circumstances, work, progress))
@@ -548,6 +614,7 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
     interfaces = power.together_w(used_units * system.nics, system.nic_w)
     electronics = accelerators + host + scaleup + interfaces
 
+    standing_w = system.psu_fixed_w or 0.0
     idle_unit = power.node_w(
         circumstances.machine.accelerator.idle_w,
         system.devices,
@@ -557,6 +624,7 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
         system.scaleup_w,
         system.fan_fraction,
         system.psu_efficiency,
+        standing_w,
     )
 
     # A level of the network is there if the devices do not fit into one block of the level inside it.
@@ -584,7 +652,9 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
         host_w=host,
         scaleup_w=scaleup,
         interfaces_w=interfaces,
-        fans_and_supplies_w=power.overhead_w(electronics, system.fan_fraction, system.psu_efficiency),
+        fans_and_supplies_w=power.overhead_w(
+            electronics, system.fan_fraction, system.psu_efficiency, used_units * standing_w
+        ),
         network_w=network,
         storage_w=power.together_w(share, store),
         idle_and_spare_w=power.together_w(fleet.units - used_units, idle_unit),

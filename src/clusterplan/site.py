@@ -22,11 +22,17 @@ class Site:
     """Half of the mean daily range. [K]"""
     mean_relative_humidity_fraction: float
     ups_efficiency: float
-    """Output over input of the uninterruptible supply at its usual load."""
+    """Output over input of the uninterruptible supply at half of its rating."""
+    transformer_efficiency: float
+    """Output over input of the transformers at half of their rating; 1 where the meter is behind them."""
+    supply_factor: float
+    """Rating of supplies and transformers over the highest power of the equipment; 2 for 2N."""
     distribution_loss_fraction: float
     """Loss between the supply and the racks, as a share of what enters."""
     misc_fraction: float
     """Lights and offices, as a share of the IT power."""
+    heat_reuse_fraction: float | None = None
+    """Share of the year's heat in the liquid that somebody takes; None where no heat is sold."""
     power_w: float | None = None
     """Most that the site may draw at the meter; None if no limit is known. [W]"""
     grid_kg_co2e_per_kwh: float
@@ -87,6 +93,8 @@ class Cooling:
     liquid: LiquidLoop | None = None
     rear_door: bool = False
     """Whether coils at the racks take the heat that servers give to air."""
+    immersion_fraction: float | None = None
+    """Share of the heat that tanks take from any system, whose fans are taken out; None where there are no tanks."""
     tower_approach_k: float
     exchanger_approach_k: float
     tower_fraction: float

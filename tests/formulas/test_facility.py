@@ -12,7 +12,9 @@ from clusterplan.formulas.facility import (
     bin_mean,
     bin_peak,
     carnot_cop,
+    chain_efficiency,
     cooling_fraction,
+    distribution_fraction,
     dry_bulb_bins_c,
     dry_rejection_fraction,
     energy_reuse_effectiveness,
@@ -20,21 +22,27 @@ from clusterplan.formulas.facility import (
     facility_w,
     free_cooling_fraction,
     loop_fraction,
+    loop_rejection_fraction,
     makeup_l_per_kwh,
     mover_fraction,
     outside_air_free_fraction,
     outside_air_heat_fraction,
     outside_air_rejection_fraction,
     pad_heat_fraction,
+    part_load_efficiency,
     part_load_fraction,
+    part_w,
     pue,
     rejection_fraction,
     relative_humidity_bins_fraction,
+    reused_fraction,
+    reused_kwh,
     saturation_pa,
     source_l_per_kwh,
+    supply_fraction,
+    supply_load_fraction,
     tower_heat_fraction,
     tower_rejection_fraction,
-    ups_efficiency,
     water_chiller_cop,
     wet_bulb_c,
 )
@@ -211,7 +219,40 @@ def test_saturation_pressure():
 
 def test_double_conversion_at_part_load():
     # A typical vendor curve of double conversion: 93.9 %, 96.1 % and 96.2 % at 20, 50 and 100 % of load.
-    assert_allclose(ups_efficiency([0.2, 0.5, 1], 0.010, 0.012, 0.018), [0.939, 0.961, 0.962], atol=1e-3)
+    assert_allclose(part_load_efficiency([0.2, 0.5, 1], 0.961, 0.49, 0.22), [0.939, 0.961, 0.962], atol=1e-3)
+
+
+def test_transformer_at_part_load():
+    # Losses of 0.2 % standing and 0.6 % resistive of the rating, as vendors print for 1-3 MVA.
+    load = np.array([0.1, 0.5, 1.0])
+    by_rating = load / (load + 0.002 + 0.006 * load**2)
+    assert_allclose(part_load_efficiency(load, by_rating[1], 4 / 7, 3 / 7), by_rating)
+
+
+def test_supplies_at_half_load_have_their_stated_efficiency():
+    assert part_load_efficiency(0.5, 0.96, 0.49, 0.22) == pytest.approx(0.96)
+    assert part_load_efficiency([0.1, 0.5, 1], 1, 0.49, 0.22) == pytest.approx(1)
+
+
+def test_nearly_idle_supplies_waste_most():
+    efficiency = part_load_efficiency([0.01, 0.05, 0.1, 0.2, 0.5], 0.96, 0.49, 0.22)
+    assert np.all(np.diff(efficiency) > 0)
+
+
+def test_redundant_supplies_carry_less():
+    assert_allclose(supply_load_fraction(8e6, 10e6, [1, 4 / 3, 2]), [0.8, 0.6, 0.4])
+
+
+def test_parts_add_up_to_pue():
+    efficiency = chain_efficiency(0.96, 0.99)
+    parts = supply_fraction(efficiency) + distribution_fraction(0.02) + 0.1 + 0.01
+    assert_allclose(pue(efficiency, 0.02, 0.1, 0.01), 1 + parts, rtol=1e-14)
+    assert_allclose(facility_w(1e6, pue(0.96, 0.02, 0.1, 0.01)) - part_w(1e6, 0.1), 1e6 * pue(0.96, 0.02, 0, 0.01))
+
+
+def test_parts_of_a_loop_add_up():
+    outside = loop_rejection_fraction(0.05, 0.01, [0.02, 0.2])
+    assert_allclose(loop_fraction(0.05, 0.01, [0.02, 0.2]), 0.06 + outside)
 
 
 def test_nothing_lost_is_one():
@@ -319,7 +360,13 @@ def test_water_of_site_and_power_plants():
 
 def test_heat_reuse_of_esif():
     # NREL TP-7A40-72196: PUE 1.034, 10.5 % of the heat reused: ERE 0.929.
-    assert_allclose(energy_reuse_effectiveness(1.034, 0.105 / 1.034), 0.929, atol=1e-3)
+    reused = reused_fraction(1, 0.105, 1.034)
+    assert_allclose(energy_reuse_effectiveness(1.034, reused), 0.929, atol=1e-3)
+    assert_allclose(reused_kwh(1.034e6, reused), 0.105e6)
+
+
+def test_no_heat_sold_leaves_pue():
+    assert energy_reuse_effectiveness(1.2, reused_fraction(0, 0.4, 1.2)) == 1.2
 
 
 def test_array_equals_scalars():

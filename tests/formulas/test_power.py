@@ -241,5 +241,11 @@ def test_parts_and_overhead_make_a_node(fan_fraction):
     assert overhead_w(5000, 0, 1) == 0
 
 
+def test_overhead_has_what_supplies_lose_at_no_load():
+    whole_w = 4000 + overhead_w(4000, 0.1, 0.94, 17)
+    assert_allclose(whole_w, node_w(500, 8, 0, 0, 25, 0, 0.1, 0.94, 17))
+    assert overhead_w(0, 0.1, 0.5, 17) == 34
+
+
 def test_meters_count_kilowatt_hours():
     assert_allclose(energy_kwh(energy_j([1e3, 2e6], 3600)), [1, 2000])

@@ -25,6 +25,8 @@ HOURS_OF_DAY = 8
 KELVIN = 273.15
 L_PER_KWH_PER_KJ_PER_KG = 3600.0  # litres that carry a kWh away, times the heat of evaporation in kJ/kg; 1 l = 1 kg
 
+HALF_LOAD = 0.5
+"""Load at which efficiencies of supplies and transformers are stated."""
 EVAPORATOR_APPROACH_K = 2.5
 """Assumed: refrigerant below the chilled water that it makes."""
 MAX_COP = 25.0
@@ -243,11 +245,42 @@ def bin_peak(values: ArrayLike) -> FloatArray:
 
 
 @formula
-def ups_efficiency(
+def supply_load_fraction(load_w: ArrayLike, peak_w: ArrayLike, supply_factor: ArrayLike) -> FloatArray:
+    """Load of the supplies over their rating.
+
+    Parameters
+    ----------
+    load_w : array_like
+        Power of the equipment, shape ``(layout,)``. [W]
+    peak_w : array_like
+        Power for which the supplies are chosen: the highest of the equipment. [W]
+    supply_factor : array_like
+        Rating of all supplies over that power: 1 without redundancy, 1.33 where four do the work of three, 2 for 2N.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``.
+
+    Notes
+    -----
+    All supplies share the load evenly. What the cooling draws is left out of load and rating alike.
+
+    Examples
+    --------
+    >>> float(supply_load_fraction(8e6, 10e6, 2))
+    0.4
+    """
+    rating_w = _float(peak_w) * _float(supply_factor)
+    return _float(load_w) / rating_w
+
+
+@formula
+def part_load_efficiency(
     load_fraction: ArrayLike,
-    fixed_loss_fraction: ArrayLike,
-    linear_loss_fraction: ArrayLike,
-    square_loss_fraction: ArrayLike,
+    half_load_efficiency: ArrayLike,
+    standing_fraction: ArrayLike,
+    square_fraction: ArrayLike,
 ) -> FloatArray:
     r"""Efficiency of an uninterruptible supply or a transformer at part load.
 
@@ -255,9 +288,12 @@ def ups_efficiency(
     ----------
     load_fraction : array_like
         Load over rating, more than 0: at most 0.5 in a 2N design, shape ``(layout,)``.
-    fixed_loss_fraction, linear_loss_fraction, square_loss_fraction : array_like
-        Losses at full load over the rating: standing, proportional, resistive. Double conversion 0.010, 0.012, 0.018;
-        transformer 0.002, 0, 0.006.
+    half_load_efficiency : array_like
+        Output over input at half of the rating: 0.94-0.97 with double conversion, 0.98-0.99 in economy mode,
+        transformers 0.99-0.995.
+    standing_fraction, square_fraction : array_like
+        Shares of the losses at half load that stand whatever the load, and that go with its square; the rest is
+        proportional.
 
     Returns
     -------
@@ -266,7 +302,10 @@ def ups_efficiency(
 
     Notes
     -----
-    :math:`\eta = L / (L + k_0 + k_1 L + k_2 L^2)` [1]_; the constants are a fit to vendor curves (assumed).
+    Losses are :math:`k_0 + k_1 L + k_2 L^2` of the rating [1]_. With :math:`r = L / 0.5` and the loss
+    :math:`\lambda = 1/\eta_{1/2} - 1` at half load, :math:`1/\eta = 1 + \lambda (s_0 / r + s_1 + s_2 r)`. Curves that
+    vendors print for double conversion have :math:`k` near 0.010, 0.012, 0.018: shares 0.49, 0.29, 0.22; transformers
+    0.002, 0, 0.006: shares 0.57, 0, 0.43 (assumed).
 
     References
     ----------
@@ -274,14 +313,42 @@ def ups_efficiency(
 
     Examples
     --------
-    2 % of the rating lost at full load:
+    Half of the loss stands, so a quarter of the load has it twice over:
 
-    >>> round(float(ups_efficiency(1, 0.01, 0.01, 0)), 4)
-    0.9804
+    >>> round(float(1 / part_load_efficiency(0.25, 1 / 1.04, 0.5, 0)), 4)
+    1.06
     """
-    load = _float(load_fraction)
-    fixed, linear = _float(fixed_loss_fraction), _float(linear_loss_fraction)
-    return load / (load + fixed + linear * load + _float(square_loss_fraction) * load**2)
+    lost = 1 / _float(half_load_efficiency) - 1
+    r = _float(load_fraction) / HALF_LOAD
+    standing, square = _float(standing_fraction), _float(square_fraction)
+    proportional = 1 - standing - square
+    return 1 / (1 + lost * (standing / r + proportional + square * r))
+
+
+@formula
+def chain_efficiency(ups_efficiency: ArrayLike, transformer_efficiency: ArrayLike) -> FloatArray:
+    """Output over input of supplies and transformers behind each other.
+
+    Parameters
+    ----------
+    ups_efficiency, transformer_efficiency : array_like
+        :func:`part_load_efficiency` of each, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``.
+
+    Notes
+    -----
+    The cooling plant is behind the transformers too; their loss for it, under 0.001 of the equipment, is left out.
+
+    Examples
+    --------
+    >>> round(float(chain_efficiency(0.96, 0.99)), 4)
+    0.9504
+    """
+    return _float(ups_efficiency) * _float(transformer_efficiency)
 
 
 @formula
@@ -325,9 +392,79 @@ def pue(
     >>> float(pue(0.5, 0, 0, 0))
     2.0
     """
-    efficiency, lost = _float(ups_efficiency), _float(distribution_loss_fraction)
-    cooling, misc = _float(cooling_fraction), _float(misc_fraction)
-    return 1 / efficiency + lost / (1 - lost) + cooling + misc
+    supplied = 1 + supply_fraction(ups_efficiency)
+    return (
+        supplied + distribution_fraction(distribution_loss_fraction) + _float(cooling_fraction) + _float(misc_fraction)
+    )
+
+
+@formula
+def supply_fraction(ups_efficiency: ArrayLike) -> FloatArray:
+    r"""Power lost in supplies and transformers over equipment power.
+
+    Parameters
+    ----------
+    ups_efficiency : array_like
+        Of everything from the meter to the distribution, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray
+        Watts per watt, shape ``(layout,)``: :math:`1/\eta - 1`.
+
+    Examples
+    --------
+    >>> float(supply_fraction(0.8))
+    0.25
+    """
+    return 1 / _float(ups_efficiency) - 1
+
+
+@formula
+def distribution_fraction(distribution_loss_fraction: ArrayLike) -> FloatArray:
+    r"""Power lost between the supplies and the racks over equipment power.
+
+    Parameters
+    ----------
+    distribution_loss_fraction : array_like
+        Lost share of what enters: 0-0.02 hyperscale, 0.02-0.05 colocation.
+
+    Returns
+    -------
+    ndarray
+        Watts per watt: :math:`l / (1 - l)`.
+
+    Examples
+    --------
+    >>> float(distribution_fraction(0.2))
+    0.25
+    """
+    lost = _float(distribution_loss_fraction)
+    return lost / (1 - lost)
+
+
+@formula
+def part_w(it_w: ArrayLike, part_fraction: ArrayLike) -> FloatArray:
+    """Power of one part of the building.
+
+    Parameters
+    ----------
+    it_w : array_like
+        Power of all equipment, shape ``(layout,)``. [W]
+    part_fraction : array_like
+        Power of the part over that of the equipment: an addend of :func:`pue`.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [W]
+
+    Examples
+    --------
+    >>> float(part_w(10e6, 0.05))
+    500000.0
+    """
+    return _float(it_w) * _float(part_fraction)
 
 
 @formula
@@ -814,7 +951,32 @@ def loop_fraction(air_mover_fraction: ArrayLike, pump_fraction: ArrayLike, rejec
     """
     fans = _float(air_mover_fraction)
     pumps = _float(pump_fraction)
-    return fans + pumps + (1 + fans + pumps) * _float(rejection_fraction)
+    return fans + pumps + loop_rejection_fraction(fans, pumps, rejection_fraction)
+
+
+@formula
+def loop_rejection_fraction(
+    air_mover_fraction: ArrayLike, pump_fraction: ArrayLike, rejection_fraction: ArrayLike
+) -> FloatArray:
+    """The part of :func:`loop_fraction` that is spent outside: towers, dry coolers and chillers.
+
+    Parameters
+    ----------
+    air_mover_fraction, pump_fraction, rejection_fraction : array_like
+        As for :func:`loop_fraction`.
+
+    Returns
+    -------
+    ndarray
+        Watts per watt of equipment, shape ``(..., bin)``.
+
+    Examples
+    --------
+    >>> round(float(loop_rejection_fraction(0.1, 0.0, 0.1)), 2)
+    0.11
+    """
+    inside = _float(air_mover_fraction) + _float(pump_fraction)
+    return (1 + inside) * _float(rejection_fraction)
 
 
 @formula
@@ -1100,3 +1262,58 @@ def energy_reuse_effectiveness(pue: ArrayLike, reused_fraction: ArrayLike) -> Fl
     1.0
     """
     return _float(pue) * (1 - _float(reused_fraction))
+
+
+@formula
+def reused_fraction(liquid_fraction: ArrayLike, taken_fraction: ArrayLike, pue: ArrayLike) -> FloatArray:
+    r"""Energy reuse factor (ERF): heat that is used outside the building over all energy of the building.
+
+    Parameters
+    ----------
+    liquid_fraction : array_like
+        Share of the heat of the equipment that goes into the liquid, which alone is warm enough to sell.
+    taken_fraction : array_like
+        Share of that heat that is taken, over the year: 0.1-0.4 where homes are heated.
+    pue : array_like
+        Mean power usage effectiveness, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray
+        0 to 1, shape ``(layout,)``.
+
+    References
+    ----------
+    .. [1] As for :func:`energy_reuse_effectiveness`.
+
+    Examples
+    --------
+    >>> round(float(reused_fraction(0.5, 0.5, 1.25)), 3)
+    0.2
+    """
+    taken = _float(liquid_fraction) * _float(taken_fraction)
+    return taken / _float(pue)
+
+
+@formula
+def reused_kwh(facility_kwh: ArrayLike, reused_fraction: ArrayLike) -> FloatArray:
+    """Heat that is used outside the building.
+
+    Parameters
+    ----------
+    facility_kwh : array_like
+        Energy of the building, shape ``(layout,)``. [kWh]
+    reused_fraction : array_like
+        :func:`reused_fraction`.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [kWh]
+
+    Examples
+    --------
+    >>> float(reused_kwh(1e6, 0.25))
+    250000.0
+    """
+    return _float(facility_kwh) * _float(reused_fraction)

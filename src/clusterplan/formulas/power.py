@@ -286,28 +286,30 @@ def node_w(
     adapters_w = _float(nics) * _float(nic_w)
     electronics_w = accelerators_w + adapters_w + _float(host_w) + _float(switch_w)
     behind_supply_w = electronics_w / (1 - _float(fan_fraction))
-    return (behind_supply_w + _float(psu_fixed_w)) / _float(psu_efficiency)
+    return conversion_input_w(behind_supply_w, psu_efficiency, psu_fixed_w)
 
 
 @formula
-def overhead_w(electronics_w: ArrayLike, fan_fraction: ArrayLike, psu_efficiency: ArrayLike) -> FloatArray:
+def overhead_w(
+    electronics_w: ArrayLike, fan_fraction: ArrayLike, psu_efficiency: ArrayLike, psu_fixed_w: ArrayLike = 0.0
+) -> FloatArray:
     r"""What fans and power supplies add to the power of the parts of a node.
 
     Parameters
     ----------
     electronics_w : array_like
         Accelerators, host, adapters and switches together, shape ``(layout,)``. [W]
-    fan_fraction, psu_efficiency : array_like
-        As for :func:`node_w`.
+    fan_fraction, psu_efficiency, psu_fixed_w : array_like
+        As for :func:`node_w`; the constant loss is that of all the nodes that ``electronics_w`` counts.
 
     Returns
     -------
     ndarray
-        Shape ``(layout,)``. :func:`node_w` is this and the parts, where supplies have no constant loss. [W]
+        Shape ``(layout,)``. :func:`node_w` is this and the parts. [W]
 
     Notes
     -----
-    :math:`P (1 / ((1 - \varphi) \eta) - 1)`.
+    :math:`P (1 / ((1 - \varphi) \eta) - 1) + k / \eta`.
 
     Examples
     --------
@@ -316,8 +318,9 @@ def overhead_w(electronics_w: ArrayLike, fan_fraction: ArrayLike, psu_efficiency
     >>> round(float(overhead_w(900, 0.1, 1)), 6)
     100.0
     """
-    passed_on = (1 - _float(fan_fraction)) * _float(psu_efficiency)
-    return _float(electronics_w) * (1 / passed_on - 1)
+    efficiency = _float(psu_efficiency)
+    passed_on = (1 - _float(fan_fraction)) * efficiency
+    return _float(electronics_w) * (1 / passed_on - 1) + _float(psu_fixed_w) / efficiency
 
 
 @formula

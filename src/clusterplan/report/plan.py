@@ -214,7 +214,17 @@ def _energy_rows(energy: Document, carbon: Document) -> Iterator[tuple[str, str]
     shares = apportioned([value for _, value in parts], 1000)
     named = zip(parts, shares, strict=True)
     yield "of which", ", ".join(f"{label_of(name)} {share / 10:.1f} %" for (name, value), share in named if value)
-    yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} in its hottest hours"
+    yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} at full power in its hottest hours"
+    if building := energy.get("building"):
+        added = sorted(building.items(), key=lambda one: -one[1])
+        rows = (f"{label_of(name)} {value / energy['mean_it_w']:.3f}" for name, value in added if value)
+        yield "", f"1 + {' + '.join(rows)}"
+    if energy.get("ere") is not None:
+        yield (
+            "heat",
+            f"{said('x_kwh', energy['reused_kwh'])} sold, {format_fraction(energy['reused_fraction'])} of the energy "
+            f"at the meter; ERE {energy['ere']:.3f}",
+        )
     yield (
         "energy",
         f"{said('x_kwh', energy['facility_kwh'])} at the meter, {said('x_kwh', energy['it_kwh'])} at the equipment",

@@ -159,6 +159,7 @@ _LABELS: Mapping[str, str] = {
     "fans_and_supplies_w": "fans and supplies",
     "scaleup_w": "scale-up switches",
     "host_w": "hosts",
+    "rejection_w": "chillers, towers and dry coolers",
 }
 
 STEP_NOTES: Mapping[str, str] = {
