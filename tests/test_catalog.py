@@ -8,7 +8,7 @@ from clusterplan import catalog as catalogs
 from clusterplan.catalog import ENVIRONMENT, FOLDERS, Catalog, built_in_directory, user_directory
 from clusterplan.errors import ProfileError
 from clusterplan.hardware import Accelerator, System
-from clusterplan.site import Site
+from clusterplan.site import Cooling, Site
 from clusterplan.workload import Model
 
 MODEL = """
@@ -95,7 +95,9 @@ def test_an_unknown_name_says_what_is_near():
 
 
 def test_a_name_that_is_near_to_nothing_says_what_there_is():
-    with pytest.raises(ProfileError, match=r"no site profile named 'zzzz'; known: .*us-virginia"):
+    with pytest.raises(ProfileError, match=r"no cooling profile named 'zzzz'; known: .*liquid-tower"):
+        Catalog().load(Cooling, "zzzz")
+    with pytest.raises(ProfileError, match=r"no site profile named 'zzzz'; clusterplan profiles list sites lists all"):
         Catalog().load(Site, "zzzz")
 
 

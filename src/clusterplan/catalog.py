@@ -91,7 +91,11 @@ class Catalog:
         folder = folder_of(of)
         found = self._found(folder).get(name, [])
         if not found:
-            raise unknown(f"no {NOUNS[folder]} profile named {shown(name)}", name, self.names(folder))
+            message, listed_by = (
+                f"no {NOUNS[folder]} profile named {shown(name)}",
+                f"clusterplan profiles list {folder}",
+            )
+            raise unknown(message, name, self.names(folder), listed_by=listed_by)
         if len(found) > 1:
             raise ProfileError(
                 f"two profiles have the name {name!r}: {printable(found[0])} and {printable(found[1])}; "

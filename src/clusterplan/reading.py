@@ -910,12 +910,14 @@ def _plain(value: Any) -> Any:
 # --- Messages ---------------------------------------------------------------------------------------------------
 
 
-def unknown(message: str, name: str, known: Iterable[str], *, where: str = "") -> ProfileError:
-    """Error for a name that is not known, with those that are near, or else with all."""
+def unknown(message: str, name: str, known: Iterable[str], *, where: str = "", listed_by: str = "") -> ProfileError:
+    """Error for a name that is not known, with those that are near, or else with all, or what lists them."""
     names = sorted(known)
     near = _nearest(name, names)
     if not near and len(names) <= 20:
         message += f"; known: {', '.join(names) or 'none'}"
+    elif not near and listed_by:
+        message += f"; {listed_by} lists all {len(names)}"
     return ProfileError(message, where=where, nearest=near)
 
 
