@@ -649,8 +649,11 @@ equipment to the power at the meter: equipment times PUE, to the last digit. Whe
 (`heat_reuse_fraction`), `energy.ere` and `energy.reused_kwh` tell it; PUE and the bill stay as they are. Tanks
 (`immersion_fraction`) take fans out of any system and its heat into liquid.
 
-What is not modelled: heat waves (bins come from climate normals, so a grid connection needs a margin for the hottest
-day), thin air above 1,000 m, part load of pumps and fans, and a price for sold heat."""
+The peak at the meter is the highest power of the equipment in the hottest bin, or in the hottest hours where a site has
+them (`hottest_c`, `hottest_wet_bulb_c`: each exceeded in 0.4 % of the hours of a year, here both at once). Hotter hours
+than those need a margin of the user's own.
+
+What is not modelled: thin air above 1,000 m, part load of pumps and fans, and a price for sold heat."""
 
 NOTES = {
     "Buildings": """

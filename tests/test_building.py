@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from clusterplan import building
 from clusterplan.building import cooling_year, supply
 from clusterplan.formulas import facility
+from clusterplan.reading import check
 from clusterplan.site import Cooling, Site
 from examples import CATALOG
 
@@ -114,6 +115,26 @@ def test_a_share_of_liquid_without_a_liquid_loop_is_none():
     assert_array_equal(year.cooling_fraction, cooling_year(site, air, 0.0).cooling_fraction)
 
 
+def test_the_hottest_hours_are_beyond_the_bins():
+    for site in SITES:
+        bins = facility.dry_bulb_bins_c(site.mean_c, site.seasonal_amplitude_c, site.daily_amplitude_c)
+        assert bins.max() < site.hottest_c < bins.max() + 12, site.name
+        assert bins.min() < site.hottest_wet_bulb_c < site.hottest_c, site.name
+
+
+@every_design
+def test_the_hottest_hours_count_for_the_peak_alone(design):
+    for site in SOME:
+        known = cooling_year(site, design, share_of(design))
+        bins = replace(site, hottest_c=None, hottest_wet_bulb_c=None)
+        typical = cooling_year(bins, design, share_of(design))
+        assert known.cooling_fraction == typical.cooling_fraction
+        assert known.water_l_per_kwh == typical.water_l_per_kwh
+        assert known.peak_cooling_fraction >= typical.peak_cooling_fraction
+        hotter = replace(site, hottest_c=site.hottest_c + 3, hottest_wet_bulb_c=site.hottest_wet_bulb_c + 1)
+        assert cooling_year(hotter, design, share_of(design)).peak_cooling_fraction >= known.peak_cooling_fraction
+
+
 # Supplies -------------------------------------------------------------------------------------------------------------
 
 
@@ -132,3 +153,25 @@ def test_shares_of_losses_are_those_of_printed_curves():
     assert_allclose((at_half / at_half.sum())[[0, 2]], [building.UPS_STANDING, building.UPS_SQUARE], atol=0.003)
     at_half = np.array([0.002, 0.006 / 4])
     assert_allclose(at_half / at_half.sum(), [building.TRANSFORMER_STANDING, building.TRANSFORMER_SQUARE], atol=0.003)
+
+
+# Profiles -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "line", "wrong", "message"),
+    [
+        ("sites", "us-virginia", "hottest_wet_bulb_c = 25.5", "", "hottest_c: must be given with hottest_wet_bulb_c"),
+        ("sites", "us-virginia", "hottest_c = 34", "hottest_c = 24", "hottest_wet_bulb_c: must be at most hottest_c"),
+        ("sites", "us-virginia", "supply_factor = 1.33", "supply_factor = 0.9", "supply_factor: must be at least 1"),
+        ("sites", "us-virginia", "supply_factor = 1.33", "", "missing: supply_factor"),
+        ("cooling", "rear-door", "capex_factor =", "immersion_fraction = 0.9\ncapex_factor =", "given with [liquid]"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(tmp_path, folder, name, line, wrong, message):
+    text = CATALOG.path(folder, name).read_text(encoding="utf-8")
+    assert line in text
+    (tmp_path / folder).mkdir()
+    path = tmp_path / folder / f"{name}.toml"
+    path.write_text(text.replace(line, wrong), encoding="utf-8")
+    assert any(message in problem for problem in check(path)), check(path)

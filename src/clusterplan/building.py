@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clusterplan.arrays import FloatArray
+from clusterplan.arrays import ArrayLike, FloatArray
 from clusterplan.formulas import facility
 from clusterplan.site import AirLoop, Cooling, LiquidLoop, Site
 
@@ -35,7 +35,7 @@ class CoolingYear:
     cooling_fraction: FloatArray
     """All of it, mean of the year."""
     peak_cooling_fraction: FloatArray
-    """All of it in the hottest bin of weather."""
+    """All of it in the hottest bin of weather, or in the hottest hours of the site if they are known."""
     liquid_fraction: float
     """Share of the heat that goes into the liquid."""
     water_l_per_kwh: FloatArray
@@ -62,24 +62,22 @@ def cooling_year(site: Site, cooling: Cooling, liquid_fraction: float) -> Coolin
         dry, facility.relative_humidity_bins_fraction(*climate, site.mean_relative_humidity_fraction)
     )
 
-    air = cooling.air
-    fans = facility.mover_fraction(
-        0 if cooling.rear_door else air.fan_pa, air.fan_efficiency, air.rise_k, facility.AIR_J_PER_M3_K
-    )
-    in_air = _loop(cooling, air, fans, dry, wet)
-    in_liquid, share = in_air, 0.0
-    if cooling.liquid is not None:
-        in_liquid, share = _loop(cooling, cooling.liquid, np.zeros(()), dry, wet), liquid_fraction
-
+    found = _loops(cooling, liquid_fraction, dry, wet)
+    share, in_liquid, in_air = found.liquid_fraction, found.liquid, found.air
     by_bin = facility.cooling_fraction(share, in_liquid.used, in_air.used)
     evaporated = facility.evaporated_l_per_kwh(share * in_liquid.vapour + (1 - share) * in_air.vapour)
     water = facility.makeup_l_per_kwh(evaporated, cooling.concentration_cycles)
+
+    peak = facility.bin_peak(by_bin)
+    if site.hottest_c is not None and site.hottest_wet_bulb_c is not None:
+        hottest = _loops(cooling, liquid_fraction, site.hottest_c, site.hottest_wet_bulb_c)
+        peak = facility.hotter_fraction(peak, facility.cooling_fraction(share, hottest.liquid.used, hottest.air.used))
     return CoolingYear(
-        fans_fraction=facility.cooling_fraction(share, 0, fans),
+        fans_fraction=facility.cooling_fraction(share, 0, found.fans),
         pumps_fraction=facility.cooling_fraction(share, in_liquid.pumps, in_air.pumps),
         rejection_fraction=facility.bin_mean(facility.cooling_fraction(share, in_liquid.rejected, in_air.rejected)),
         cooling_fraction=facility.bin_mean(by_bin),
-        peak_cooling_fraction=facility.bin_peak(by_bin),
+        peak_cooling_fraction=peak,
         liquid_fraction=share,
         water_l_per_kwh=facility.bin_mean(water),
     )
@@ -117,9 +115,31 @@ class _Loop:
     """Heat that leaves as vapour, shape ``(bin,)``."""
 
 
-def _loop(
-    cooling: Cooling, loop: AirLoop | LiquidLoop, fans: FloatArray, dry_c: FloatArray, wet_c: FloatArray
-) -> _Loop:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loops:
+    """Both loops of a design; without a liquid loop the air takes all."""
+
+    fans: FloatArray
+    """Fans of the rooms per watt of the equipment that air cools."""
+    air: _Loop
+    liquid: _Loop
+    liquid_fraction: float
+
+
+def _loops(cooling: Cooling, liquid_fraction: float, dry_c: ArrayLike, wet_c: ArrayLike) -> _Loops:
+    """The loops of a design in some weather."""
+    air = cooling.air
+    fans = facility.mover_fraction(
+        0 if cooling.rear_door else air.fan_pa, air.fan_efficiency, air.rise_k, facility.AIR_J_PER_M3_K
+    )
+    in_air = _loop(cooling, air, fans, dry_c, wet_c)
+    if cooling.liquid is None:
+        return _Loops(fans=fans, air=in_air, liquid=in_air, liquid_fraction=0.0)
+    in_liquid = _loop(cooling, cooling.liquid, np.zeros(()), dry_c, wet_c)
+    return _Loops(fans=fans, air=in_air, liquid=in_liquid, liquid_fraction=liquid_fraction)
+
+
+def _loop(cooling: Cooling, loop: AirLoop | LiquidLoop, fans: FloatArray, dry_c: ArrayLike, wet_c: ArrayLike) -> _Loop:
     """A loop in each bin of weather."""
     pumps = facility.mover_fraction(loop.pump_pa, loop.pump_efficiency, loop.water_rise_k, facility.WATER_J_PER_M3_K)
     pads = cooling.adiabatic_effectiveness

@@ -241,6 +241,11 @@ def inconsistent(record: object) -> Iterator[tuple[str, str]]:
             yield "index_heads", "must be given with index_dim and the window that it fills"
         if (record.rotary_dim or 0) > record.head_dim:
             yield "rotary_dim", f"must be at most head_dim = {record.head_dim}, not {record.rotary_dim}"
+    elif isinstance(record, Site):
+        if (record.hottest_c is None) != (record.hottest_wet_bulb_c is None):
+            yield "hottest_c", "must be given with hottest_wet_bulb_c"
+        elif record.hottest_c is not None and record.hottest_wet_bulb_c > record.hottest_c:  # type: ignore[operator]
+            yield "hottest_wet_bulb_c", f"must be at most hottest_c = {record.hottest_c:g}"
     elif isinstance(record, Cooling):
         if record.immersion_fraction is not None and record.liquid is None:
             yield "immersion_fraction", "must be given with [liquid], the water that takes the heat from the tanks"

@@ -251,7 +251,7 @@ class Energy:
     pue: FloatArray
     """Power usage effectiveness, mean of the year."""
     peak_pue: FloatArray
-    """The same at the highest power of the equipment in the hottest bin of weather."""
+    """The same at the highest power of the equipment in the hottest hours."""
     mean_facility_w: FloatArray
     """Mean power at the meter. [W]"""
     peak_it_w: FloatArray

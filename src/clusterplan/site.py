@@ -21,6 +21,10 @@ class Site:
     daily_amplitude_c: float
     """Half of the mean daily range. [K]"""
     mean_relative_humidity_fraction: float
+    hottest_c: float | None = None
+    """Air temperature that few hours of a year exceed (0.4 %), for peaks; None if not known. [deg C]"""
+    hottest_wet_bulb_c: float | None = None
+    """Wet bulb that few hours of a year exceed, given with the other. [deg C]"""
     ups_efficiency: float
     """Output over input of the uninterruptible supply at half of its rating."""
     transformer_efficiency: float

@@ -59,7 +59,7 @@ def dry_bulb_bins_c(mean_c: ArrayLike, seasonal_amplitude_c: ArrayLike, daily_am
     Notes
     -----
     Climate normals have no heat waves: the hottest bin is several kelvin below the hottest hour of a real summer. For
-    the size of a grid connection pass the site's design temperatures as one more bin.
+    the size of a grid connection take the site's design temperatures as well: :func:`hotter_fraction`.
 
     Examples
     --------
@@ -242,6 +242,35 @@ def bin_peak(values: ArrayLike) -> FloatArray:
     1.5
     """
     return np.max(_float(values), axis=-1)
+
+
+@formula
+def hotter_fraction(hottest_bin_fraction: ArrayLike, hottest_hours_fraction: ArrayLike) -> FloatArray:
+    """Cooling power for which a building must be connected.
+
+    Parameters
+    ----------
+    hottest_bin_fraction : array_like
+        Highest cooling power over the bins of a typical year, over equipment power.
+    hottest_hours_fraction : array_like
+        The same at the design temperatures of the site, dry and wet bulb at once: each is exceeded in 0.4 % of the
+        hours of a year, together they are more than any hour has.
+
+    Returns
+    -------
+    ndarray
+        The higher of the two.
+
+    References
+    ----------
+    .. [1] ASHRAE Handbook: Fundamentals, chapter 14, climatic design information, 2021.
+
+    Examples
+    --------
+    >>> float(hotter_fraction(0.10, 0.15))
+    0.15
+    """
+    return np.maximum(_float(hottest_bin_fraction), _float(hottest_hours_fraction))
 
 
 @formula
