@@ -268,6 +268,27 @@ def test_parts_of_the_step_are_those_of_the_document():
     assert tuple(part.name for part in fields(StepTime)) == STEP_PARTS
 
 
+def energy_with(**changes):
+    made = plan()
+    return answer(plan=made | {"energy": made["energy"] | changes})
+
+
+def test_addends_of_the_pue_are_it_as_it_is_printed():
+    parts = {"supplies_w": 0.2504e6, "rejection_w": 0.2504e6, "pumps_w": 0.2992e6, "room_fans_w": 0.0}
+    text = render(energy_with(building=parts))
+    (line,) = [line for line in text.splitlines() if "1 + " in line]
+    assert "room fans" not in line
+    addends = [float(n) for n in re.findall(r"0\.\d{3}", " ".join(text.split("1 + ")[1].split("energy ")[0].split()))]
+    assert round(1 + sum(addends), 3) == 1.200
+
+
+def test_sold_heat_is_said():
+    text = render(energy_with(ere=1.08, reused_fraction=0.1, reused_kwh=0.96e6))
+    assert "960 MWh sold, 10.0 % of the energy" in text
+    assert "ERE 1.080" in text
+    assert "sold" not in render(answer())
+
+
 def test_sources_are_listed_on_demand():
     assert "the datasheet" not in render(answer())
     text = render(answer(), page=Page(sources=True))

@@ -217,8 +217,12 @@ def _energy_rows(energy: Document, carbon: Document) -> Iterator[tuple[str, str]
     yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} at full power in its hottest hours"
     if building := energy.get("building"):
         added = sorted(building.items(), key=lambda one: -one[1])
-        rows = (f"{label_of(name)} {value / energy['mean_it_w']:.3f}" for name, value in added if value)
-        yield "", f"1 + {' + '.join(rows)}"
+        # Rounded together, so that 1 and the addends are the PUE as it is printed.
+        thousandths = apportioned([value for _, value in added], round(1000 * energy["pue"]) - 1000)
+        told = (
+            f"{label_of(name)} {part / 1000:.3f}" for (name, _), part in zip(added, thousandths, strict=True) if part
+        )
+        yield "", f"1 + {' + '.join(told)}"
     if energy.get("ere") is not None:
         yield (
             "heat",
