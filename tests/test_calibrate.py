@@ -118,7 +118,8 @@ def test_command(tmp_path):
     assert document["rows"] >= 5
     assert document["after"]["rows"] == document["before"]["rows"] == document["rows"]
     assert document["constants"]
-    assert not any(one["determined"] for one in document["constants"])  # eight runs settle nothing
+    # eight runs settle the level of their software and nothing else
+    assert all(one["constant"].endswith(": kernel_share") for one in document["constants"] if one["determined"])
     assert document["held_out_after"]["rows"] >= 1
     assert document["written"]
     again = CliRunner().invoke(app, ["calibrate", str(few), "--into", str(tmp_path / "own")])
@@ -132,3 +133,34 @@ def test_nothing_to_fit(tmp_path):
     assert result.exit_code == 1
     assert "no row has a measured time" in result.stderr
     assert result.stdout == ""
+
+
+# Level ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_level_is_found_again(catalog, rows):
+    """Runs that are as long as predicted with another level give that level."""
+    constants = calibrate.levelled(catalog)
+    true = calibrate.Level(products=1.2, vectors=1.3, products_of={})
+    groups = calibrate.batches(catalog, rows)
+    logs = calibrate.log_errors(catalog, constants, calibrate.level_moves(constants, true), rows, groups)
+    made = [
+        dataclasses.replace(used, measured_s=used.measured_s * float(np.exp(log)))
+        for used, log in zip(rows, logs, strict=True)
+    ]
+    found = calibrate.fit_level(catalog, made)
+    assert found.products == pytest.approx(1.2, rel=0.03)
+    for factor in found.products_of.values():
+        assert factor == pytest.approx(1.2, rel=0.03)
+
+
+def test_software_with_few_runs_has_the_common_level(catalog, rows):
+    few = [used for used in rows if used.profiles == rows[0].profiles][: calibrate.OWN_ROWS - 1]
+    assert calibrate.fit_level(catalog, few).products_of == {}
+
+
+def test_one_code_has_one_level(catalog):
+    level = calibrate.Level(products=1.1, vectors=1.0, products_of=dict.fromkeys(("nemo", "megatron-core"), 1.05))
+    values = {c.profile: level.value(c) for c in calibrate.levelled(catalog) if c.field == "kernel_share"}
+    assert values["nemo"] == values["megatron-core"] == pytest.approx(1 / 1.05)
+    assert values["nanotron"] == pytest.approx(1 / 1.1)

@@ -45,6 +45,7 @@ class Free:
 
 
 STACK_FREE: Mapping[str, Free] = {
+    "kernel_share": Free(spread=0.05),
     "vector_traffic": Free(spread=0.4),
     "permutation_traffic": Free(spread=0.7),
     "host_s_per_layer": Free(spread=0.5),
@@ -325,6 +326,97 @@ def source_of(row: Measured) -> str:
     return row.source.split(":")[0].split(",")[0].split(" (")[0].split(" README")[0].strip()
 
 
+# One level for all ----------------------------------------------------------------------------------------------------
+
+LEVEL_SPREAD = 0.2
+"""Standard deviation of the prior of a level's two common factors, logarithmic: weak, as hundreds of rows decide."""
+
+OWN_SPREAD = 0.05
+"""How far software's own level of products is from the common one, logarithmic (assumed)."""
+
+OWN_ROWS = 6
+"""Software with fewer runs has the common level."""
+
+
+SAME_CODE: Mapping[str, str] = {"megatron-core": "nemo"}
+"""Software that shares its kernels and all fitted constants with other software, and so its level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A few factors for all: what whole runs take beyond what their parts were measured to take."""
+
+    products: float
+    """Time of products and attention, over what the constants of devices give."""
+    vectors: float
+    """Time of memory-bound work in all software, over that with the constants as they were."""
+    products_of: Mapping[str, float]
+    """The first for software of which enough runs are there, by its name."""
+
+    def value(self, constant: Constant) -> float:
+        """What a constant becomes."""
+        if constant.field == "vector_traffic":
+            return constant.start * self.vectors
+        return 1 / self.products_of.get(constant.profile, self.products)
+
+
+def levelled(catalog: Catalog) -> list[Constant]:
+    """The constants that a level sets, of all software."""
+    return [
+        Constant(record=Stack, profile=name, field=field, start=float(getattr(stack, field)), free=STACK_FREE[field])
+        for name in catalog.names(Stack)
+        for stack in [catalog.load(Stack, name)]
+        for field in ("kernel_share", "vector_traffic")
+    ]
+
+
+def level_moves(constants: Sequence[Constant], level: Level) -> FloatArray:
+    """How far a level moves each constant, in standard deviations of its prior."""
+    return np.array([np.log(level.value(c) / c.start) / c.free.spread for c in constants])
+
+
+def fit_level(catalog: Catalog, rows: Sequence[Used], progress: Callable[[float, str], None] | None = None) -> Level:
+    """The level of whole runs, first one for all software, then that of products for each with enough runs.
+
+    Every row counts alike. What no run speaks of gets the common level.
+    """
+    from scipy.optimize import least_squares
+
+    constants, groups = levelled(catalog), batches(catalog, rows)
+
+    def residuals(level: Level, chosen: Sequence[Batch], away: FloatArray) -> FloatArray:
+        if progress:
+            progress(0.0, f"{level}")
+        numbers = np.concatenate([g.rows for g in chosen])
+        logs = log_errors(catalog, constants, level_moves(constants, level), rows, chosen)[numbers]
+        return _residuals(logs, np.ones(len(numbers)), away)
+
+    def common(logs: FloatArray) -> Level:
+        return Level(products=float(np.exp(logs[0])), vectors=float(np.exp(logs[1])), products_of={})
+
+    def of_all(logs: FloatArray) -> FloatArray:
+        return residuals(common(logs), groups, logs / LEVEL_SPREAD)
+
+    level = common(least_squares(of_all, np.zeros(2), bounds=(-0.7, 0.7), diff_step=[0.01, 0.01], xtol=1e-3).x)
+    by_stack: dict[str, list[Batch]] = {}
+    for group in groups:
+        (name,) = [name for record, name in rows[int(group.rows[0])].profiles if record is Stack]
+        by_stack.setdefault(SAME_CODE.get(name, name), []).append(group)
+    own: dict[str, float] = {}
+    for code, chosen in sorted(by_stack.items()):
+        if sum(len(g.rows) for g in chosen) >= OWN_ROWS:
+            names = [code, *(name for name, other in SAME_CODE.items() if other == code)]
+
+            def of_one(log: FloatArray, names: Sequence[str] = names, chosen: Sequence[Batch] = chosen) -> FloatArray:
+                factor = level.products * float(np.exp(log[0]))
+                tried = dataclasses.replace(level, products_of=dict.fromkeys(names, factor))
+                return residuals(tried, chosen, log / OWN_SPREAD)
+
+            found = least_squares(of_one, np.zeros(1), bounds=(-0.7, 0.7), diff_step=[0.01], xtol=1e-3).x
+            own |= dict.fromkeys(names, level.products * float(np.exp(found[0])))
+    return dataclasses.replace(level, products_of=own)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
     """Errors of rows that a fit did not see."""
@@ -346,8 +438,28 @@ class HeldOut:
         return errors(self.errors_after)
 
 
+Fit = Callable[[Catalog, Sequence[Used]], tuple[Sequence[Constant], FloatArray]]
+"""Gives constants and how far each moves, from rows."""
+
+
+def all_constants(catalog: Catalog, rows: Sequence[Used]) -> tuple[Sequence[Constant], FloatArray]:
+    """Every constant within its prior, as :func:`fit` moves them."""
+    fitted = fit(catalog, rows)
+    return fitted.constants, fitted.moved
+
+
+def one_level(catalog: Catalog, rows: Sequence[Used]) -> tuple[Sequence[Constant], FloatArray]:
+    """A level, of all software, that which the rows do not use as well."""
+    constants = levelled(catalog)
+    return constants, level_moves(constants, fit_level(catalog, rows))
+
+
 def cross_validated(
-    catalog: Catalog, rows: Sequence[Used], folds: int = 5, progress: Callable[[float, str], None] | None = None
+    catalog: Catalog,
+    rows: Sequence[Used],
+    folds: int = 5,
+    progress: Callable[[float, str], None] | None = None,
+    fitting: Fit = all_constants,
 ) -> HeldOut:
     """Errors of every row under constants that were fitted without its source."""
     names = sorted({source_of(used.row) for used in rows}, key=lambda n: (-sum(source_of(u.row) == n for u in rows), n))
@@ -360,12 +472,11 @@ def cross_validated(
         outside = [u for u in rows if fold_of[source_of(u.row)] == fold]
         if not inside or not outside:
             continue
-        fitted = fit(catalog, inside)
-        none = np.zeros(len(fitted.constants))
+        constants, moved = fitting(catalog, inside)
         groups = batches(catalog, outside)
         seen += outside
-        before += list(np.expm1(log_errors(catalog, fitted.constants, none, outside, groups)))
-        after += list(np.expm1(log_errors(catalog, fitted.constants, fitted.moved, outside, groups)))
+        before += list(np.expm1(log_errors(catalog, constants, 0 * moved, outside, groups)))
+        after += list(np.expm1(log_errors(catalog, constants, moved, outside, groups)))
         if progress:
             progress((fold + 1) / folds, f"held out {fold + 1} of {folds}")
     return HeldOut(rows=tuple(seen), errors_before=tuple(before), errors_after=tuple(after))

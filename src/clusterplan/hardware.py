@@ -241,6 +241,8 @@ class Stack:
     """Memory traffic of one attention score forward (eager). [byte]"""
     score_traffic_backward_bytes: float
     """Memory traffic of one attention score backward (eager). [byte]"""
+    kernel_share: float
+    """What whole runs keep of the rate of products and attention that a device's constants give."""
     vector_traffic: float
     """Memory traffic of norms, activations and residuals over the nominal traffic."""
     permutation_traffic: float

@@ -173,6 +173,7 @@ def _one_product_s(
         device.memory_bytes_per_s,
         device.memory_efficiency,
         result_bytes,
+        question.machine.stack.kernel_share,
     )
 
 
@@ -222,25 +223,29 @@ def _core_s(question: Question, core: Core) -> tuple[FloatArray, FloatArray]:
                 device.in_training_efficiency,
                 device.memory_bytes_per_s,
                 device.memory_efficiency,
+                stack.kernel_share,
             )
             for factor, traffic in ((1, stack.score_traffic_forward_bytes), (2, stack.score_traffic_backward_bytes))
         )
         return forward, backward
     share = device.attention_efficiency[question.machine.attention_kernel]
-    forward = compute.attention_s(core.flop, core.reach, peak, share, device.in_training_efficiency)
-    backward = compute.attention_s(
-        2 * core.flop, core.reach, peak, share, device.in_training_efficiency, device.attention_backward_ratio
+    rate = device.in_training_efficiency
+    forward, backward = (
+        compute.attention_s(times * core.flop, core.reach, peak, share, rate, ratio, stack.kernel_share)
+        for times, ratio in ((1, 1.0), (2, device.attention_backward_ratio))
     )
     return forward, backward
 
 
 def _scan_s(question: Question, scan: Scan) -> tuple[FloatArray, FloatArray]:
     """Forward and backward time; the backward pass has twice the work."""
-    device, factor = question.machine.accelerator, question.machine.stack.vector_traffic
+    device, stack = question.machine.accelerator, question.machine.stack
+    factor = stack.vector_traffic
     peak, product_share = _half_peak(question)
     rate = device.in_training_efficiency
     forward, backward = (
-        compute.scan_s(times * scan.flop, peak, product_share, rate) + _vector_s(question, traffic, factor)
+        compute.scan_s(times * scan.flop, peak, product_share, rate, stack.kernel_share)
+        + _vector_s(question, traffic, factor)
         for times, traffic in ((1, scan.forward_bytes), (2, scan.backward_bytes))
     )
     return forward, backward

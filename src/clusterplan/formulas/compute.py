@@ -94,6 +94,7 @@ def product_s(
     memory_bytes_per_s: ArrayLike,
     memory_efficiency: ArrayLike,
     result_bytes: ArrayLike,
+    kernel_share: ArrayLike = 1.0,
 ) -> FloatArray:
     r"""Time of ``count`` matrix products of (m × k) by (k × n), one after the other.
 
@@ -111,6 +112,8 @@ def product_s(
         Peak memory bandwidth [byte/s] and the share that is reached.
     result_bytes : array_like
         Memory traffic of one element of the result: 2 for one written in 16 bits, 8 for one added to 32 bits. [byte]
+    kernel_share : array_like
+        What software keeps of the rate in whole runs.
 
     Returns
     -------
@@ -135,6 +138,7 @@ def product_s(
     """
     m, n, k, count = (np.asarray(x, dtype=float) for x in (m, n, k, count))
     rate = np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * np.asarray(shape_efficiency)
+    rate = rate * kernel_share
     misaligned = (n % 64 != 0) | (k % 64 != 0)
     multiply = 2 * m * n * k / rate * np.where(misaligned, MISALIGNED_FACTOR, 1.0)
     write = EPILOGUE_SHARE * result_bytes * m * n / (np.asarray(memory_bytes_per_s) * memory_efficiency)
@@ -149,6 +153,7 @@ def attention_s(
     attention_efficiency: ArrayLike,
     in_training_efficiency: ArrayLike,
     direction_ratio: ArrayLike = 1.0,
+    kernel_share: ArrayLike = 1.0,
 ) -> FloatArray:
     """Time of fused attention without its projections.
 
@@ -166,6 +171,8 @@ def attention_s(
         What a long run leaves of it.
     direction_ratio : array_like
         Share of this pass over that of the forward pass.
+    kernel_share : array_like
+        What software keeps of the rate in whole runs.
 
     Returns
     -------
@@ -190,7 +197,7 @@ def attention_s(
     """
     flop, sequence = np.asarray(flop, dtype=float), np.asarray(sequence, dtype=float)
     ramp = sequence / (sequence + ATTENTION_HALF_LENGTH)
-    share = np.asarray(attention_efficiency) * direction_ratio * in_training_efficiency
+    share = np.asarray(attention_efficiency) * direction_ratio * in_training_efficiency * np.asarray(kernel_share)
     return flop / (np.asarray(peak_flop_per_s) * share * ramp)
 
 
@@ -228,6 +235,7 @@ def eager_attention_s(
     in_training_efficiency: ArrayLike,
     memory_bytes_per_s: ArrayLike,
     memory_efficiency: ArrayLike,
+    kernel_share: ArrayLike = 1.0,
 ) -> FloatArray:
     """Time of attention that writes its scores to memory, without its projections.
 
@@ -243,6 +251,8 @@ def eager_attention_s(
         Dense 16-bit peak [FLOP/s] and the shares of it that products reach.
     memory_bytes_per_s, memory_efficiency : array_like
         Peak memory bandwidth [byte/s] and the share that is reached.
+    kernel_share : array_like
+        What software keeps of the rate of products in whole runs.
 
     Returns
     -------
@@ -261,14 +271,18 @@ def eager_attention_s(
     0.014
     """
     multiply = 2 * np.asarray(flop, dtype=float)
-    multiply = multiply / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency)
+    multiply = multiply / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * kernel_share)
     traffic = np.asarray(scores, dtype=float) * score_traffic_bytes
     return multiply + traffic / (np.asarray(memory_bytes_per_s) * memory_efficiency)
 
 
 @formula
 def scan_s(
-    flop: ArrayLike, peak_flop_per_s: ArrayLike, product_efficiency: ArrayLike, in_training_efficiency: ArrayLike
+    flop: ArrayLike,
+    peak_flop_per_s: ArrayLike,
+    product_efficiency: ArrayLike,
+    in_training_efficiency: ArrayLike,
+    kernel_share: ArrayLike = 1.0,
 ) -> FloatArray:
     """Time of the arithmetic of state spaces, linear attention and their convolutions; a rough figure.
 
@@ -278,8 +292,8 @@ def scan_s(
         Work token after token, shape ``(cut,)``. [FLOP]
     peak_flop_per_s : array_like
         Dense 16-bit peak. [FLOP/s]
-    product_efficiency, in_training_efficiency : array_like
-        Share of the peak that large products reach, and what a long run leaves of it.
+    product_efficiency, in_training_efficiency, kernel_share : array_like
+        Share of the peak that large products reach, what a long run leaves of it, and what software keeps of that.
 
     Returns
     -------
@@ -303,6 +317,7 @@ def scan_s(
     0.08
     """
     rate = np.asarray(peak_flop_per_s) * product_efficiency * in_training_efficiency * SCAN_EFFICIENCY
+    rate = rate * kernel_share
     return np.asarray(flop, dtype=float) / rate
 
 
