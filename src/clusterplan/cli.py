@@ -25,6 +25,7 @@ from clusterplan.errors import ClusterplanError
 
 if TYPE_CHECKING:
     from clusterplan.catalog import Catalog
+    from clusterplan.plan import Answer
     from clusterplan.report import Page
     from clusterplan.scenario import Resolved, Scenario
 
@@ -122,6 +123,12 @@ OPTIONS: dict[str, Any] = {
     "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3, fsdp or hsdp."),
     "schedule": _text("--schedule", "NAME", "none, 1f1b, interleaved, zb-1p or zb-2p. [default: by pp and vpp]"),
     "offload": _text("--offload", "WHAT", "Kept in host memory: none, optimizer, activations or both. [default: none]"),
+    "simulate": _option(bool, "--simulate", help="Simulate runs of the plan, failure by failure."),
+    "runs": _text("--runs", "N", "Runs to simulate. [default: 2000, fewer where very many failures are drawn]"),
+    "seed": _text("--seed", "N", "Start of the random numbers. [default: 1]"),
+    "failure_shape": _text(
+        "--failure-shape", "K", "Weibull shape of the times between failures; below 1 come bursts. [default: 1]"
+    ),
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
     "rows": _option(bool, "--rows", help="List every row."),
     "plot": _option(Path | None, "--plot", metavar="FILE.svg", help="Draw predicted against measured times."),
@@ -145,7 +152,8 @@ QUESTION = (
     "scenario", "save", "profiles", *OUTPUT, "sources",
 )  # fmt: skip
 LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload")
-NOT_ASKED = {"scenario", "save", "profiles", "all_stages", "sources", *OUTPUT}
+SIMULATION = ("simulate", "runs", "seed", "failure_shape")
+NOT_ASKED = {"scenario", "save", "profiles", "all_stages", "sources", *OUTPUT, *SIMULATION}
 """Options that are no part of the question."""
 
 Command = Callable[..., int]
@@ -216,19 +224,22 @@ def start(
         "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d",
         "clusterplan size kimi-k2 --hardware gb200-nvl72,dgx-h200 --budget 80M --json",
         "clusterplan size config.json --hardware dgx-h100 --devices 1024:16384 --objective energy",
+        "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d --simulate",
     ),
     epilog="Exit codes: 0 a plan, 1 a mistake in the question, 2 in the command line, 3 nothing is feasible.",
 )
-@takes(*QUESTION)
+@takes(*QUESTION, *SIMULATION)
 def size(**given: Any) -> int:
     """Find cluster and parallel split together."""
     with _output(given) as write:
         resolved = _resolved(given)
+        drawn = _drawn(given)
         from clusterplan import search
 
         with _progress() as progress:
             answer = search.size(resolved, progress)
-        write(answer.document(), resolved.scenario)
+            document = _simulated(answer, drawn, progress)
+        write(document, resolved.scenario)
     return 0 if answer.feasible else INFEASIBLE
 
 
@@ -260,15 +271,18 @@ def compare(**given: Any) -> int:
     ),
     epilog="Exit codes: 0 it fits, 1 it is no legal layout, 2 a wrong command line, 3 it does not fit.",
 )
-@takes(*QUESTION, *LAYOUT, "all_stages")
+@takes(*QUESTION, *LAYOUT, *SIMULATION, "all_stages")
 def estimate(**given: Any) -> int:
     """Compute one layout in depth."""
     with _output(given) as write:
         resolved = _resolved(given)
+        drawn = _drawn(given)
         from clusterplan import search
 
         answer = search.estimate(resolved)
-        write(answer.document(), resolved.scenario)
+        with _progress() as progress:
+            document = _simulated(answer, drawn, progress)
+        write(document, resolved.scenario)
     return 0 if answer.feasible else INFEASIBLE
 
 
@@ -566,6 +580,42 @@ def _resolved(given: dict[str, Any]) -> Resolved:
     if not question.model and given.get("scenario") is None:
         raise typer.BadParameter("give a model, or a scenario file with --scenario", param_hint="MODEL")
     return resolve(question, _catalog(given), lambda model: shapes.parameters(model).active)
+
+
+def _drawn(given: dict[str, Any]) -> dict[str, Any] | None:
+    """How runs are to be simulated; None if they are not."""
+    from clusterplan import simulate, units
+
+    options = {name: given[name] for name in SIMULATION if name != "simulate" and given[name] is not None}
+    if not given["simulate"]:
+        if options:
+            name = next(iter(options)).replace("_", "-")
+            raise typer.BadParameter("is for --simulate, which is not given", param_hint=f"--{name}")
+        return None
+    drawn: dict[str, Any] = {}
+    if "runs" in options:
+        drawn["runs"] = units.parse(options["runs"], "count", where="--runs")
+        if drawn["runs"] > simulate.MOST_RUNS:
+            raise ClusterplanError(f"is more than {simulate.MOST_RUNS:,}", where="--runs")
+    if "seed" in options:
+        if not (options["seed"].isascii() and options["seed"].isdigit() and len(options["seed"]) < 20):
+            raise ClusterplanError(f"must be a whole number, not {options['seed'][:40]!a}", where="--seed")
+        drawn["seed"] = int(options["seed"])
+    if "failure_shape" in options:
+        drawn["shape"] = simulate.parse_shape(options["failure_shape"])
+    return drawn
+
+
+def _simulated(answer: Answer, drawn: dict[str, Any] | None, progress: Callable[[float, str], None] | None) -> Any:
+    """Document of an answer, with simulated runs of its plan if they were asked for."""
+    document = answer.document()
+    if drawn is not None and answer.plan is not None:
+        from dataclasses import asdict
+
+        from clusterplan.simulate import simulate
+
+        document["plan"]["simulation"] = asdict(simulate(answer.plan, progress=progress, **drawn))
+    return document
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------

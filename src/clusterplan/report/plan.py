@@ -52,6 +52,8 @@ def _plan_blocks(plan: Document, inputs: Document, *, stages: bool) -> Iterator[
     if stages and memory.get("by_stage"):
         yield _stages_block(memory["by_stage"])
     yield Block(title="Run", rows=tuple(_run_rows(plan["run"], inputs)))
+    if plan.get("simulation"):
+        yield Block(title="Simulated", rows=tuple(_simulation_rows(plan["simulation"])))
     yield Block(title="Power, energy, water and carbon", rows=tuple(_energy_rows(plan["energy"], plan["carbon"])))
     cost = plan["cost"]
     if cost:
@@ -202,6 +204,24 @@ def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
         f"{format_bytes(run['checkpoint_bytes'])} every {format_time(run['checkpoint_interval_s'])}, "
         f"stall {format_time(run['checkpoint_stall_s'])}",
     )
+
+
+def _simulation_rows(simulation: Document) -> Iterator[tuple[str, str]]:
+    shape = simulation["failure_shape"]
+    law = "failures at random" if shape == 1 else f"times between failures with a Weibull law of shape {shape:g}"
+    yield "runs", f"{simulation['runs']:,} with seed {simulation['seed']}; {law}"
+    points = 100 * simulation["difference_fraction"]
+    yield (
+        "goodput",
+        f"{100 * simulation['goodput_fraction']:.2f} ± {100 * simulation['goodput_standard_error_fraction']:.2f} %, "
+        f"{abs(points):.2f} points {'above' if points > 0 else 'below'} the formula",
+    )
+    yield "done by", ", ".join(f"{format_time(simulation[f'p{odds}_s'])} ({odds} %)" for odds in (50, 90, 99))
+    if simulation["deadline_probability"] is not None:
+        yield "deadline", f"met in {format_fraction(simulation['deadline_probability'])} of the runs"
+    waiting = simulation["spare_wait_fraction"]
+    waits = f"; waiting for a spare {format_fraction(waiting)} of the time" if waiting else ""
+    yield "failures", f"{format_count(simulation['interruptions'], 'interruptions')} a run{waits}"
 
 
 def _energy_rows(energy: Document, carbon: Document) -> Iterator[tuple[str, str]]:
