@@ -328,7 +328,7 @@ def test_parts_add_up(given):
     outcome = run.evaluate(given, MANY)
     fleet, progress, energy = outcome.fleet, outcome.progress, outcome.energy
     losses = [value for name, value in leaves(progress) if name.endswith("_loss_fraction")]
-    assert len(losses) == 4
+    assert len(losses) == 8
     assert_allclose(progress.goodput_fraction + sum(losses), 1, rtol=1e-12)
     assert_allclose(progress.ideal_s, progress.goodput_fraction * progress.wall_s)
     assert_array_equal(fleet.devices, fleet.units * 8)

@@ -124,6 +124,7 @@ def work(cuts: Cuts, layouts: Layouts, result: Step) -> Work:
         used_devices=used_devices(layouts, cuts),
         bought_devices=layouts.bought_devices,
         global_batch=layouts.global_batch,
+        replicas=layouts.dp,
     )
 
 

@@ -30,8 +30,6 @@ READS = 1
 """Assumed: a checkpoint is read once and passed on inside the cluster."""
 CHECKPOINTS_KEPT = 20
 """Assumed: checkpoints that are kept at the same time, to go back to and to compare."""
-TOKEN_BYTES = 4
-"""Token numbers in 32 bits. [byte]"""
 FULL_CLOCK = 1.0
 """No power cap."""
 CONTRACTED = 1.0
@@ -85,6 +83,8 @@ class Work:
     """Devices that are there in any case, at least ``used_devices``; what is not at work serves as spares first."""
     global_batch: IntArray
     """Sequences of one step."""
+    replicas: IntArray | None = None
+    """Data-parallel replicas; None for one, where they do not matter."""
 
 
 # Results --------------------------------------------------------------------------------------------------------------
@@ -139,20 +139,36 @@ class Progress:
     """From the end of the stall until the checkpoint can be relied on; 0 for blocking ones. [s]"""
     checkpoint_interval_s: FloatArray
     """Training between checkpoints, a whole number of steps. [s]"""
+    storage_interval_s: FloatArray
+    """Training between checkpoints in storage; longer if most stay in the memory of peers. [s]"""
+    daily_checkpoint_bytes: FloatArray
+    """Checkpoints that storage takes in a day. [byte]"""
+    stored_bytes: FloatArray
+    """Space that the run takes in storage: the checkpoints that are kept, and the data. [byte]"""
+    data_bytes_per_s: FloatArray
+    """Bandwidth at which the run reads its data. [byte/s]"""
     down_s: FloatArray
-    """From a failure to the start of the processes. [s]"""
+    """From a failure to the start of the processes, mean of all failures. [s]"""
     restore_s: FloatArray
     """From there to the first useful step. [s]"""
     up_fraction: FloatArray
-    """Share of the wall time at work: neither down nor restoring."""
+    """Share of the wall time at work: neither stopped, down nor restoring."""
     training_fraction: FloatArray
     """Share of the time at work in which steps run."""
+    planned_loss_fraction: FloatArray
+    """Share of the wall time that is lost to planned stops."""
     restart_loss_fraction: FloatArray
-    """Share of the wall time that is lost to restarts."""
+    """Share lost to restarts."""
     rework_loss_fraction: FloatArray
     """Share lost to work that failures undo."""
     stall_loss_fraction: FloatArray
     """Share lost to checkpoints."""
+    silent_loss_fraction: FloatArray
+    """Share lost to work that silent corruption spoils."""
+    slow_loss_fraction: FloatArray
+    """Share lost to nodes that have become slow."""
+    data_loss_fraction: FloatArray
+    """Share lost to waiting for data."""
     repeat_loss_fraction: FloatArray
     """Share lost to steps repeated for reasons of training."""
     goodput_fraction: FloatArray
@@ -160,7 +176,9 @@ class Progress:
     wall_s: FloatArray
     """Expected length of the run. [s]"""
     expected_interruptions: FloatArray
-    """Failures that stop the job."""
+    """Failures that stop the job; with tolerance of replicas, that stop a replica."""
+    planned_stops: FloatArray
+    """Planned stops."""
     standard_deviation_s: FloatArray
     """Spread of the length, from failures and from what is not known of the step. [s]"""
     deadline_probability: FloatArray | None
@@ -392,6 +410,15 @@ def unsupported(circumstances: Circumstances) -> list[str]:
         reasons.append("no number of spares is enough where spare_shortage_fraction is 0")
     if operations.repeated_fraction >= 1:
         reasons.append("no run ends that repeats every step: repeated_fraction is 1")
+    if operations.foreseen_fraction >= 1 or operations.alarm_precision_fraction <= 0:
+        reasons.append(
+            "no alarm foresees every failure or is always false: foreseen_fraction, alarm_precision_fraction"
+        )
+    if operations.memory_lost_fraction >= 1:
+        reasons.append("copies in memory that no failure leaves are none: memory_lost_fraction is 1")
+    for name in ("planned_stop_interval_s", "early_failure_s", "early_failure_factor"):
+        if getattr(operations, name) <= 0:
+            reasons.append(f"operations.{name} must be more than 0")
     return reasons
 
 
@@ -455,6 +482,8 @@ def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_device
     node_mtbf = reliability.job_mtbf_s(
         system.node_devices, machine.accelerator.failures_per_device_s, 1, system.failures_per_node_s
     )
+    if operations.early_failure_factor != 1:  # spares are for the worst time, which is the first
+        node_mtbf = node_mtbf / operations.early_failure_factor
     spares = reliability.spare_nodes(nodes, operations.repair_s, node_mtbf, operations.spare_shortage_fraction)
     units = reliability.purchase_units(used_devices, bought_devices, spares, system.node_devices, system.devices)
     spare_devices = reliability.spare_devices(spares, system.node_devices)
@@ -474,78 +503,292 @@ def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_device
 def _stored_bytes(circumstances: Circumstances) -> FloatArray:
     """Space that the run takes in storage. [byte]"""
     size = reliability.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
-    return reliability.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, TOKEN_BYTES)
+    return reliability.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, circumstances.operations.token_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Course:
+    """How a run goes from failure to failure; every field has shape ``(layout,)``."""
+
+    interval_s: FloatArray
+    storage_interval_s: FloatArray
+    stall_s: FloatArray
+    persist_s: FloatArray
+    restore_s: FloatArray
+    up_fraction: FloatArray
+    """Share of the time in service at work: neither down nor restoring."""
+    training_fraction: FloatArray
+    useful_fraction: FloatArray
+    """Share of the time in service that is training kept in the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trouble:
+    """What a failure meets, whatever it falls back on; every field has shape ``(layout,)``."""
+
+    size: FloatArray
+    """Size of a checkpoint. [byte]"""
+    mtbf_s: FloatArray
+    down_s: FloatArray
+    init_s: FloatArray
+    """Until all ranks can talk to each other. [s]"""
+    snapshot_s: FloatArray
+    """Stall of a copy to the memory of the hosts. [s]"""
+    write_s: FloatArray
+    load_s: FloatArray
 
 
 def _progress(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[Progress, FloatArray]:
     """How long the run takes, and its share of the storage."""
-    machine, operations, storage = circumstances.machine, circumstances.operations, circumstances.storage
-    system, stack = machine.system, machine.stack
+    operations, storage = circumstances.operations, circumstances.storage
+    system, stack = circumstances.machine.system, circumstances.machine.stack
     devices, nodes = fleet.used_devices, fleet.used_nodes
 
     steps = reliability.steps(circumstances.tokens, work.global_batch, circumstances.seq_len)
     ideal = reliability.ideal_s(steps, work.step_s)
     training = reliability.training_s(ideal, operations.repeated_fraction)
-    mtbf = reliability.job_mtbf_s(devices, machine.accelerator.failures_per_device_s, nodes, system.failures_per_node_s)
-
     size = reliability.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
-    write = reliability.write_s(size, storage.write_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S)
-    if operations.asynchronous_checkpoint:
-        stall = reliability.snapshot_s(size, devices, system.host_link_bytes_per_s, BARRIER_S)
-        persist = write
-    else:
-        stall, persist = write, np.zeros_like(write)
-    interval = reliability.whole_steps_interval_s(
-        reliability.checkpoint_interval_s(stall, mtbf),
-        work.step_s,
-        persist,
-        operations.longest_checkpoint_interval_s,
+    trouble = _Trouble(
+        size=size,
+        mtbf_s=_mtbf_s(circumstances, fleet, ideal),
+        down_s=_down_s(operations, fleet),
+        init_s=reliability.communicator_init_s(
+            devices, operations.communicator_s, operations.communicator_s_per_device
+        ),
+        snapshot_s=reliability.snapshot_s(size, devices, system.host_link_bytes_per_s, BARRIER_S),
+        write_s=reliability.write_s(size, storage.write_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
+        load_s=reliability.load_s(size, READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
     )
-    load = reliability.load_s(size, READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S)
-    init = reliability.communicator_init_s(devices, operations.communicator_s, operations.communicator_s_per_device)
-    restore = reliability.restore_s(init, load, operations.warmup_s)
-    down = reliability.down_s(operations.detect_s, operations.diagnose_s, operations.replace_s, operations.launch_s)
+    ways = {"storage": _from_storage, "memory": _from_memory, "replica": _beside_replicas}
+    course = ways[operations.recovery](circumstances, work, trouble)
+    mtbf, down, restore = trouble.mtbf_s, trouble.down_s, course.restore_s
 
-    # What of the wall time is at work, of that is kept, of that is training, of that is not repeated.
-    period = interval + stall
-    up = reliability.up_fraction(restore, down, mtbf)
-    kept = reliability.kept_fraction(period, mtbf, persist)
-    stepping = reliability.training_fraction(interval, stall)
-    useful = reliability.asynchronous_useful_fraction(interval, stall, persist, restore, down, mtbf)
-    wall = reliability.expected_wall_s(training, useful)
+    # Causes in a row, each with the share that it leaves of what the causes before it left: planned stops, restarts,
+    # work that failures undo, checkpoints, corruption, slow nodes, data, repeated steps.
+    stop = operations.planned_stop_s
+    service = reliability.in_service_fraction(
+        stop
+        and reliability.restore_s(trouble.init_s, trouble.load_s, stop + operations.launch_s + operations.warmup_s),
+        operations.planned_stop_interval_s,
+    )
+    up = reliability.both_fraction(service, course.up_fraction)
+    useful = reliability.both_fraction(service, course.useful_fraction)
+    stepping = course.training_fraction
+    kept = useful / (up * stepping)
+    sound = reliability.uncorrupted_fraction(operations.silent_fraction, operations.silent_found_s, mtbf)
+    batch = reliability.batch_bytes(work.global_batch, circumstances.seq_len, operations.token_bytes)
+    speed = reliability.full_speed_fraction(operations.slow_node_fraction)
+    fed = reliability.fed_fraction(work.step_s, batch, storage.read_bytes_per_s)
+    good = sound * speed * fed
+    wall = reliability.expected_wall_s(training, useful * good)
+    interruptions = reliability.expected_interruptions(wall * service, mtbf, down)
 
-    # An asynchronous run has the law of a blocking one that restores for longer: see the formula of its useful share.
-    spread = reliability.wall_standard_deviation_s(training, interval, stall, restore + persist, down, mtbf)
+    spread = _standard_deviation_s(operations, training / good, course, trouble, interruptions, fleet)
     spread = reliability.finish_standard_deviation_s(
         wall, spread, reliability.standard_error_fraction(stack.step_error_fraction)
     )
     deadline = circumstances.deadline_s
+    period = course.storage_interval_s + course.stall_s
+    stored = reliability.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, operations.token_bytes)
     progress = Progress(
         steps=steps,
         ideal_s=ideal,
         mtbf_s=mtbf,
         checkpoint_bytes=size,
-        checkpoint_stall_s=stall,
-        checkpoint_persist_s=persist,
-        checkpoint_interval_s=interval,
+        checkpoint_stall_s=course.stall_s,
+        checkpoint_persist_s=course.persist_s,
+        checkpoint_interval_s=course.interval_s,
+        storage_interval_s=course.storage_interval_s,
+        daily_checkpoint_bytes=reliability.daily_bytes(size, period),
+        stored_bytes=stored,
+        data_bytes_per_s=reliability.read_bytes_per_s(batch, work.step_s),
         down_s=down,
         restore_s=restore,
         up_fraction=up,
         training_fraction=stepping,
-        restart_loss_fraction=reliability.lost_fraction(1, up),
+        planned_loss_fraction=reliability.lost_fraction(1, service),
+        restart_loss_fraction=reliability.lost_fraction(service, course.up_fraction),
         rework_loss_fraction=reliability.lost_fraction(up, kept),
         stall_loss_fraction=reliability.lost_fraction(up * kept, stepping),
-        repeat_loss_fraction=reliability.lost_fraction(useful, 1 - operations.repeated_fraction),
+        silent_loss_fraction=reliability.lost_fraction(useful, sound),
+        slow_loss_fraction=reliability.lost_fraction(useful * sound, speed),
+        data_loss_fraction=reliability.lost_fraction(useful * sound * speed, fed),
+        repeat_loss_fraction=reliability.lost_fraction(useful * good, 1 - operations.repeated_fraction),
         goodput_fraction=reliability.goodput_fraction(ideal, wall),
         wall_s=wall,
-        expected_interruptions=reliability.expected_interruptions(wall, mtbf, down),
+        expected_interruptions=interruptions,
+        planned_stops=reliability.expected_interruptions(wall if stop else 0, operations.planned_stop_interval_s, stop),
         standard_deviation_s=spread,
         deadline_probability=None if deadline is None else reliability.deadline_probability(deadline, wall, spread),
     )
-    stored = reliability.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, TOKEN_BYTES)
     return progress, reliability.store_share_fraction(
         stored, storage.capacity_bytes, size, storage.write_bytes_per_s, period
     )
+
+
+def _mtbf_s(circumstances: Circumstances, fleet: Fleet, ideal_s: FloatArray) -> FloatArray:
+    """Mean time between failures of the job, over the run."""
+    machine, operations = circumstances.machine, circumstances.operations
+    mtbf = reliability.job_mtbf_s(
+        fleet.used_devices,
+        machine.accelerator.failures_per_device_s,
+        fleet.used_nodes,
+        machine.system.failures_per_node_s,
+    )
+    if operations.early_failure_factor == 1:
+        return mtbf
+    return reliability.mean_mtbf_s(mtbf, operations.early_failure_factor, operations.early_failure_s, ideal_s)
+
+
+def _down_s(operations: Operations, fleet: Fleet) -> FloatArray:
+    """Mean time from a failure to the start of the processes."""
+    down = reliability.down_s(operations.detect_s, operations.diagnose_s, operations.replace_s, operations.launch_s)
+    if not operations.domain_failure_fraction:
+        return down
+    return reliability.mean_down_s(
+        down,
+        operations.domain_failure_fraction,
+        operations.domain_outage_s,
+        operations.domain_nodes,
+        fleet.spare_nodes,
+    )
+
+
+def _from_storage(circumstances: Circumstances, work: Work, trouble: _Trouble) -> _Course:
+    """Every failure goes back to the last checkpoint in storage."""
+    operations, mtbf, down = circumstances.operations, trouble.mtbf_s, trouble.down_s
+    stall, persist = trouble.write_s, np.zeros_like(trouble.write_s)
+    if operations.asynchronous_checkpoint:
+        stall, persist = trouble.snapshot_s, trouble.write_s
+    foreseen = operations.foreseen_fraction
+    interval = reliability.whole_steps_interval_s(
+        reliability.checkpoint_interval_s(stall, mtbf / (1 - foreseen) if foreseen else mtbf),
+        work.step_s,
+        persist,
+        operations.longest_checkpoint_interval_s,
+    )
+    restore = reliability.restore_s(trouble.init_s, trouble.load_s, operations.warmup_s)
+    up = reliability.up_fraction(restore, down, mtbf)
+    useful = reliability.asynchronous_useful_fraction(interval, stall, persist, restore, down, mtbf)
+    if foreseen:
+        lasting = restore + persist
+        first_order = reliability.predicted_useful_fraction(
+            interval,
+            stall,
+            operations.proactive_s,
+            lasting,
+            down,
+            mtbf,
+            foreseen,
+            operations.alarm_precision_fraction,
+        )
+        # That form leaves out failures while the job restores.
+        again = reliability.up_fraction(lasting, down, mtbf) * (1 + (down + lasting) / mtbf)
+        useful = reliability.both_fraction(first_order, again)
+    return _Course(
+        interval_s=interval,
+        storage_interval_s=interval,
+        stall_s=stall,
+        persist_s=persist,
+        restore_s=restore,
+        up_fraction=up,
+        training_fraction=reliability.training_fraction(interval, stall),
+        useful_fraction=useful,
+    )
+
+
+def _from_memory(circumstances: Circumstances, work: Work, trouble: _Trouble) -> _Course:
+    """Most failures go back to a copy in the memory of peers, the others to storage.
+
+    A copy can be relied on once the peers have it, one in storage once it is written; until then a failure goes back to
+    the one before, which costs as much as a restore that takes so much longer.
+    """
+    operations, system = circumstances.operations, circumstances.machine.system
+    mtbf, down, stall = trouble.mtbf_s, trouble.down_s, trouble.snapshot_s
+    lost = operations.memory_lost_fraction
+    copy = reliability.snapshot_s(trouble.size, work.used_devices, system.scaleout_bytes_per_s, 0)
+    interval = reliability.whole_steps_interval_s(
+        reliability.checkpoint_interval_s(stall, mtbf), work.step_s, copy, operations.longest_checkpoint_interval_s
+    )
+    rare = mtbf / lost if lost else np.full_like(mtbf, np.inf)
+    often = mtbf / (1 - lost)
+    extra, behind = trouble.write_s, np.zeros_like(trouble.write_s)
+    if operations.asynchronous_checkpoint:
+        extra, behind = behind, extra
+    segments = reliability.segments(interval, extra, behind, rare)
+    near = reliability.restore_s(trouble.init_s, copy, operations.warmup_s)
+    far = reliability.restore_s(trouble.init_s, trouble.load_s, operations.warmup_s)
+    useful = reliability.two_level_useful_fraction(
+        interval, segments, stall, extra, near + copy, far + behind, down, often, rare
+    )
+    return _Course(
+        interval_s=interval,
+        storage_interval_s=reliability.pattern_interval_s(interval, segments),
+        stall_s=stall,
+        persist_s=copy,
+        restore_s=near,
+        up_fraction=reliability.up_fraction((1 - lost) * near + lost * far, down, mtbf),
+        training_fraction=reliability.pattern_training_fraction(interval, segments, stall, extra),
+        useful_fraction=useful,
+    )
+
+
+def _beside_replicas(circumstances: Circumstances, work: Work, trouble: _Trouble) -> _Course:
+    """The other replicas go on after most failures; the rest go back to a checkpoint in storage."""
+    operations = circumstances.operations
+    share = operations.replica_global_fraction
+    stopping = trouble.mtbf_s / share if share else np.full_like(trouble.mtbf_s, np.inf)
+    whole = _from_storage(circumstances, work, replace(trouble, mtbf_s=stopping))
+    loss = reliability.replica_loss_s(
+        work.step_s,
+        operations.replica_reconfigure_s,
+        operations.replica_recover_s,
+        1 if work.replicas is None else work.replicas,
+        0,
+        0,
+    )
+    beside = reliability.replica_tolerant_useful_fraction(1, 0, loss, trouble.mtbf_s)
+    return replace(
+        whole,
+        up_fraction=reliability.both_fraction(beside, whole.up_fraction),
+        useful_fraction=reliability.both_fraction(beside, whole.useful_fraction),
+    )
+
+
+def _standard_deviation_s(
+    operations: Operations,
+    training_s: FloatArray,
+    course: _Course,
+    trouble: _Trouble,
+    interruptions: FloatArray,
+    fleet: Fleet,
+) -> FloatArray:
+    """Spread of the length of the run that failures cause.
+
+    An asynchronous run has the law of a blocking one that restores for longer: see the formula of its useful share.
+    Losses of other ways of recovery do not overlap; the time to the failure is as uncertain as they are long.
+    """
+    if operations.recovery == "storage" and not operations.foreseen_fraction:
+        spread = reliability.wall_standard_deviation_s(
+            training_s,
+            course.interval_s,
+            course.stall_s,
+            course.restore_s + course.persist_s,
+            trouble.down_s,
+            trouble.mtbf_s,
+        )
+    else:
+        lost = 1 / (course.useful_fraction / course.training_fraction) - 1
+        mean = lost * training_s / np.maximum(interruptions, 1)
+        spread = reliability.rare_loss_standard_deviation_s(interruptions, mean, mean)
+    if operations.silent_fraction:
+        found = operations.silent_found_s
+        count = interruptions * operations.silent_fraction
+        spread = np.hypot(spread, reliability.rare_loss_standard_deviation_s(count, found, found))
+    if operations.domain_failure_fraction:
+        count = interruptions * operations.domain_failure_fraction * (operations.domain_nodes > fleet.spare_nodes)
+        spread = np.hypot(spread, reliability.rare_loss_standard_deviation_s(count, operations.domain_outage_s, 0))
+    return spread
 
 
 def _energy(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> Energy:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from clusterplan.arrays import BoolArray, FloatArray
+from clusterplan import run
+from clusterplan.arrays import BoolArray, FloatArray, IntArray
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import reliability
 from clusterplan.plan import Plan
@@ -38,7 +39,7 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A run as the simulation sees it: one number each."""
+    """A run as the simulation sees it: one number each. What has a default is not there unless it is given."""
 
     training_s: float
     """Steps that must be kept, repeated ones included. [s]"""
@@ -55,13 +56,54 @@ class Process:
     started_s: float
     """From there, once a spare is at hand, to the start of the processes. [s]"""
     mtbf_s: float
-    """Mean time between failures of the job while it is up. [s]"""
+    """Mean time between failures of the job while it is up, machines burned in. [s]"""
     shape: float = 1.0
     """Shape of the Weibull law of times between failures: 1 for failures at random, less for bursts."""
+    early_factor: float = 1.0
+    """How many times as often machines fail at first."""
+    early_s: float = 1.0
+    """Time in which what is above 1 of it falls by e. [s]"""
+
     spare_nodes: int | None = None
     """Nodes that stand by; None for as many as are needed."""
     repair_s: float = 0.0
     """Until a node that failed is a spare. [s]"""
+
+    domain_fraction: float = 0.0
+    """Share of failures that make the job wait for a whole domain."""
+    domain_outage_s: float = 0.0
+    """Until the domain is back. [s]"""
+    silent_fraction: float = 0.0
+    """Share of failures that are corruptions found late."""
+    silent_undone_s: float = 0.0
+    """Work, stalls included, that each of them spoils. [s]"""
+    stop_s: float = 0.0
+    """Length of a planned stop with its restart. [s]"""
+    between_stops_s: float = 1.0
+    """Time between planned stops. [s]"""
+
+    segments: float = 1.0
+    """Intervals between checkpoints in storage, where the others stay in memory."""
+    storage_stall_s: float = 0.0
+    """Time training stands still for a checkpoint in storage beyond that of one in memory. [s]"""
+    storage_persist_s: float = 0.0
+    """From its stall until a checkpoint in storage can be relied on. [s]"""
+    storage_restore_s: float = 0.0
+    """Restore from storage, where the others restore from memory. [s]"""
+    lost_fraction: float = 0.0
+    """Share of failures that only a checkpoint in storage survives."""
+
+    beside_fraction: float = 0.0
+    """Share of failures beside which the other replicas go on."""
+    beside_s: float = 0.0
+    """Time that each of these costs the job. [s]"""
+
+    foreseen_fraction: float = 0.0
+    """Share of failures before which the state is saved."""
+    false_alarms: float = 0.0
+    """False alarms for each failure."""
+    proactive_s: float = 0.0
+    """Time that saving takes. [s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,21 +154,95 @@ class Simulation:
 
 def process_of(plan: Plan, shape: float = 1.0) -> Process:
     """What the simulation needs to know of a plan."""
-    progress, operations = plan.run.progress, plan.circumstances.operations
-    ideal, repeated = float(progress.ideal_s[0]), operations.repeated_fraction
+    progress, given = plan.run.progress, plan.circumstances
+    operations, machine = given.operations, given.machine
+    size, stall = _first(progress.checkpoint_bytes), _first(progress.checkpoint_stall_s)
+    persist, restore = _first(progress.checkpoint_persist_s), _first(progress.restore_s)
+    interval, mtbf = _first(progress.checkpoint_interval_s), _first(progress.mtbf_s)
+    fleet, spares = plan.run.fleet, int(plan.run.fleet.spare_nodes[0])
+    whole = whole_restart(given, fleet.used_nodes, fleet.used_devices)
+    slower = 1 - _first(progress.slow_loss_fraction + progress.data_loss_fraction) / _first(
+        progress.goodput_fraction
+        + progress.repeat_loss_fraction
+        + progress.slow_loss_fraction
+        + progress.data_loss_fraction
+    )
+    more: dict[str, float] = {}
+    if operations.recovery == "memory":
+        write = float(
+            reliability.write_s(
+                size,
+                given.storage.write_bytes_per_s,
+                fleet.used_nodes[0],
+                given.storage.node_bytes_per_s,
+                run.FILES_S,
+            )
+        )
+        asynchronous = operations.asynchronous_checkpoint
+        more = {
+            "segments": round(_first(progress.storage_interval_s) / interval),
+            "storage_stall_s": 0.0 if asynchronous else write,
+            "storage_persist_s": write if asynchronous else 0.0,
+            "storage_restore_s": whole,
+            "lost_fraction": operations.memory_lost_fraction,
+        }
+    elif operations.recovery == "replica":
+        loss = reliability.replica_loss_s(
+            plan.step.time.total_s,
+            operations.replica_reconfigure_s,
+            operations.replica_recover_s,
+            plan.layouts.dp,
+            0,
+            0,
+        )
+        more = {"beside_fraction": 1 - operations.replica_global_fraction, "beside_s": _first(loss)}
+    if operations.foreseen_fraction and operations.recovery != "memory":
+        precision = operations.alarm_precision_fraction
+        more |= {
+            "foreseen_fraction": operations.foreseen_fraction,
+            "false_alarms": operations.foreseen_fraction * (1 - precision) / precision,
+            "proactive_s": operations.proactive_s,
+        }
+    stop = operations.planned_stop_s
+    kept = float(reliability.kept_fraction(interval + stall, mtbf, persist))
     return Process(
-        training_s=float(reliability.training_s(ideal, repeated)),
-        interval_s=_first(progress.checkpoint_interval_s),
-        stall_s=_first(progress.checkpoint_stall_s),
-        persist_s=_first(progress.checkpoint_persist_s),
-        restore_s=_first(progress.restore_s),
+        training_s=float(reliability.training_s(_first(progress.ideal_s), operations.repeated_fraction)) / slower,
+        interval_s=interval,
+        stall_s=stall,
+        persist_s=persist,
+        restore_s=restore,
         found_s=operations.detect_s + operations.diagnose_s,
         started_s=operations.replace_s + operations.launch_s,
-        mtbf_s=_first(progress.mtbf_s),
+        mtbf_s=_first(
+            reliability.job_mtbf_s(
+                fleet.used_devices,
+                machine.accelerator.failures_per_device_s,
+                fleet.used_nodes,
+                machine.system.failures_per_node_s,
+            )
+        ),
         shape=shape,
-        spare_nodes=int(plan.run.fleet.spare_nodes[0]),
+        early_factor=operations.early_failure_factor,
+        early_s=operations.early_failure_s,
+        spare_nodes=spares,
         repair_s=operations.repair_s,
+        domain_fraction=operations.domain_failure_fraction if operations.domain_nodes > spares else 0.0,
+        domain_outage_s=operations.domain_outage_s,
+        silent_fraction=operations.silent_fraction,
+        silent_undone_s=operations.silent_found_s * kept,
+        stop_s=stop and stop + operations.launch_s + whole,
+        between_stops_s=operations.planned_stop_interval_s,
+        **more,
     )
+
+
+def whole_restart(given: run.Circumstances, nodes: IntArray, devices: IntArray) -> float:
+    """From the start of the processes to the first useful step, where the state comes from storage. [s]"""
+    operations, storage = given.operations, given.storage
+    size = reliability.checkpoint_bytes(given.parameters, given.checkpoint_bytes_per_parameter)
+    init = reliability.communicator_init_s(devices, operations.communicator_s, operations.communicator_s_per_device)
+    load = reliability.load_s(size, run.READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, run.FILES_S)
+    return _first(reliability.restore_s(init, load, operations.warmup_s))
 
 
 def _first(values: Any) -> float:
@@ -251,14 +367,20 @@ def simulated(process: Process, runs: int, draw: np.random.Generator, progress: 
 class _Going:
     """Runs that have not ended; every array has shape ``(run,)``, but ``back_s``."""
 
-    number: Any
+    number: IntArray
     """Which runs they are."""
-    wall_s: FloatArray
-    """Time of the last failure. [s]"""
+    begun_s: FloatArray
+    """When the processes started, or went on, for the last time. [s]"""
+    ahead_s: FloatArray
+    """Time at work since the checkpoint that they began from; negative while it is still to be restored. [s]"""
     kept: FloatArray
-    """Checkpoint intervals that no failure undoes any more."""
+    """Checkpoint intervals before it."""
+    interruptions: IntArray
+    """Failures so far."""
     waiting_s: FloatArray
     """Time spent waiting for spares. [s]"""
+    stops: FloatArray
+    """Planned stops so far."""
     back_s: FloatArray
     """When each node in repair is a spare again, shape ``(spare, run)``. [s]"""
 
@@ -269,69 +391,152 @@ class _Going:
 
 def _together(process: Process, runs: int, draw: np.random.Generator, told: Callable[[float], None]) -> Runs:
     """Runs that go forward together: in each round every one of them comes to its next failure, or ends."""
-    interval, period = process.interval_s, process.interval_s + process.stall_s
-    intervals = process.training_s / interval
-    spares = process.spare_nodes
     result = Runs(wall_s=np.zeros(runs), interruptions=np.zeros(runs), waiting_s=np.zeros(runs))
     going = _Going(
         number=np.arange(runs),
-        wall_s=np.zeros(runs),
+        begun_s=np.zeros(runs),
+        ahead_s=np.zeros(runs),
         kept=np.zeros(runs),
+        interruptions=np.zeros(runs, dtype=np.int64),
         waiting_s=np.zeros(runs),
-        back_s=np.full((spares or 0, runs), -np.inf),
+        stops=np.zeros(runs),
+        back_s=np.full((process.spare_nodes or 0, runs), -np.inf),
     )
-    begun, restore = going.wall_s.copy(), 0.0
-    left, failures = runs, 0
+    left = runs
     while True:
-        up = _up_s(process, draw, going.wall_s.size)
-        # An end needs no checkpoint: what is left is steps, and the stalls of the checkpoints on the way.
-        missing = intervals - going.kept
-        needed = restore + missing * interval + np.ceil(missing - 1 - 1e-9) * process.stall_s
+        up = _up_s(process, going, draw)
+        needed = _needed_s(process, going.kept) - going.ahead_s
         ended = up >= needed
         if ended.any():
-            rows = going.number[ended]
-            fresh = result.wall_s[rows] == 0
-            rows, ended_fresh = rows[fresh], np.flatnonzero(ended)[fresh]
-            result.wall_s[rows] = (begun + needed)[ended_fresh]
-            result.interruptions[rows] = failures
-            result.waiting_s[rows] = going.waiting_s[ended_fresh]
+            rows = np.flatnonzero(ended)
+            rows = rows[result.wall_s[going.number[rows]] == 0]  # some have ended before and are still carried along
+            numbers, ends = going.number[rows], going.begun_s[rows] + needed[rows]
+            result.wall_s[numbers] = ends + _stopped_s(process, ends, going.stops[rows])
+            result.interruptions[numbers] = going.interruptions[rows]
+            result.waiting_s[numbers] = going.waiting_s[rows]
             left -= rows.size
             told(1 - left / runs)
             if not left:
                 return result
             if left <= COMPACT * going.number.size:
                 stay = result.wall_s[going.number] == 0
-                going, up, begun = going.take(stay), up[stay], begun[stay]
-        failures += 1
-        failed = begun + up
-        going.kept += np.maximum(np.floor((up - restore - process.persist_s) / period), 0.0)
-        begun = _begun_s(process, going, failed, failures)
-        going.wall_s, restore = failed, process.restore_s
+                going, up = going.take(stay), up[stay]
+        _fail(process, going, up, draw)
 
 
-def _up_s(process: Process, draw: np.random.Generator, count: int) -> FloatArray:
-    """Times from the start of the processes to the next failure. [s]"""
-    waits: FloatArray = draw.standard_exponential(count)
+def _up_s(process: Process, going: _Going, draw: np.random.Generator) -> FloatArray:
+    """Times to the next failure, or false alarm. [s]"""
+    waits: FloatArray = draw.standard_exponential(going.number.size)
     if process.shape != 1:
         waits = waits ** (1 / process.shape) / gamma(1 + 1 / process.shape)
-    return waits * process.mtbf_s
+    mean: Any = process.mtbf_s / (1 + process.false_alarms)
+    if process.early_factor != 1:
+        mean = mean / (1 + (process.early_factor - 1) * np.exp(-going.begun_s / process.early_s))
+    return waits * mean
 
 
-def _begun_s(process: Process, going: _Going, failed_s: FloatArray, failures: int) -> FloatArray:
-    """When the processes start again after a failure. [s]
+def _needed_s(process: Process, kept: FloatArray) -> FloatArray:
+    """Time at work from a checkpoint to the end of training. [s]
 
-    The node that failed goes to repair. Repairs take the same time each and end in the order in which they began, so
-    the spare that is free the longest is the one of ``spares`` failures ago.
+    The end needs no checkpoint: what is left is steps, and the stalls of the checkpoints on the way.
     """
-    known, spares = failed_s + process.found_s, process.spare_nodes
-    if spares is None:
-        return known + process.started_s
-    if spares == 0:
-        free = failed_s + process.repair_s
-    else:
-        slot = failures % spares
-        free = going.back_s[slot].copy()
-        going.back_s[slot] = failed_s + process.repair_s
-    have = np.maximum(known, free)
-    going.waiting_s += have - known
-    return have + process.started_s
+    intervals = process.training_s / process.interval_s
+    missing = intervals - kept
+    needed = missing * process.interval_s + np.ceil(missing - 1 - 1e-9) * process.stall_s
+    if process.storage_stall_s:
+        patterns = np.ceil(intervals / process.segments - 1e-9) - 1 - np.floor(kept / process.segments)
+        needed += np.maximum(patterns, 0) * process.storage_stall_s
+    return needed
+
+
+def _reached(process: Process, kept: FloatArray, worked_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Checkpoint intervals after some time at work from a checkpoint: those complete, and those of complete patterns.
+
+    A pattern is the intervals from one checkpoint in storage to the next.
+    """
+    period = process.interval_s + process.stall_s
+    if process.segments == 1 and not process.storage_stall_s:
+        reached = kept + np.maximum(np.floor(worked_s / period), 0)
+        return reached, reached
+    begin = process.segments * np.floor(kept / process.segments)
+    since = np.maximum(worked_s, 0) + (kept - begin) * period
+    pattern = process.segments * period + process.storage_stall_s
+    whole = np.floor(since / pattern)
+    inside = np.minimum(np.floor((since - whole * pattern) / period), process.segments - 1)
+    stored = begin + whole * process.segments
+    return np.maximum(stored + inside, kept), stored
+
+
+def _fail(process: Process, going: _Going, up_s: FloatArray, draw: np.random.Generator) -> None:
+    """Take every run from its failure, or false alarm, to where its processes go on."""
+    count = going.number.size
+
+    def happens(share: float) -> BoolArray:
+        return draw.random(count) < share if share else np.zeros(count, dtype=bool)
+
+    failed, worked, before = going.begun_s + up_s, going.ahead_s + up_s, going.kept
+    period = process.interval_s + process.stall_s
+    done = before + np.maximum(worked, 0) / period
+    false = happens(process.false_alarms / (1 + process.false_alarms))
+    foreseen = happens(process.foreseen_fraction)
+    silent = happens(process.silent_fraction) & ~false
+
+    # Where the run goes back to.
+    kept, _ = _reached(process, before, worked - process.persist_s)
+    ahead = np.full(count, -process.restore_s)
+    if process.lost_fraction:
+        lost = happens(process.lost_fraction)
+        _, stored = _reached(process, before, worked - process.storage_persist_s)
+        kept = np.where(lost, stored, kept)
+        # One that was still restoring from storage goes on with that.
+        far = lost | ((going.ahead_s < -process.restore_s) & (worked < 0))
+        ahead = np.where(far, -process.storage_restore_s, ahead)
+    kept = np.where(foreseen, done, kept)
+    if process.silent_fraction:
+        sound = np.floor(done - process.silent_undone_s / period)
+        kept = np.where(silent, np.maximum(np.minimum(kept, sound), 0), kept)
+
+    # When it goes on.
+    known = failed + process.found_s
+    free = known if process.spare_nodes is None else _spare_s(process, going, failed, ~false)
+    begun = np.maximum(known, free) + process.started_s + foreseen * process.proactive_s
+    begun += happens(process.domain_fraction) * process.domain_outage_s
+    stands = ~false
+    if process.beside_fraction:  # no replica can go on from a state that is spoiled
+        beside = happens(process.beside_fraction) & ~silent & ~false
+        begun = np.where(beside, failed + process.beside_s, begun)
+        kept, ahead = np.where(beside, before, kept), np.where(beside, worked, ahead)
+        stands &= ~beside
+    if process.false_alarms:
+        begun = np.where(false, failed + process.proactive_s, begun)
+        kept, ahead = np.where(false, done, kept), np.where(false, np.minimum(worked, 0), ahead)
+    going.kept, going.ahead_s = kept, ahead
+    going.interruptions += ~false
+    going.waiting_s += np.maximum(free - known, 0) * stands
+    stopped = _stopped_s(process, begun, going.stops)
+    if process.stop_s:
+        going.stops += np.rint(stopped / process.stop_s)
+    going.begun_s = begun + stopped
+
+
+def _spare_s(process: Process, going: _Going, failed_s: FloatArray, has_failed: BoolArray) -> FloatArray:
+    """When a spare is at hand for a node that has failed. [s]
+
+    The node goes to repair. Repairs take the same time each and end in the order in which they began, so the spare that
+    is free the longest is the one of as many failures ago as there are spares.
+    """
+    back = failed_s + process.repair_s
+    if not process.spare_nodes:
+        return back
+    slot = (going.interruptions % process.spare_nodes, np.arange(failed_s.size))
+    free = going.back_s[slot]
+    going.back_s[slot] = back if not process.false_alarms else np.where(has_failed, back, free)
+    return free
+
+
+def _stopped_s(process: Process, now_s: FloatArray, stops: FloatArray) -> FloatArray:
+    """Length of the planned stops that have become due. [s]"""
+    if not process.stop_s:
+        return np.zeros_like(now_s)
+    due = np.floor((now_s - stops * process.stop_s) / process.between_stops_s)
+    return np.maximum(due - stops, 0) * process.stop_s

@@ -207,3 +207,41 @@ class Operations:
     """The same in pipeline bubbles, checkpoints and restarts."""
     provision_fraction: float
     """Highest draw of a node over its nameplate, for the peak of the site."""
+    recovery: Literal["storage", "memory", "replica"] = "storage"
+    """What a failed node falls back on: a checkpoint in storage, copies in the memory of peers, or other replicas."""
+    memory_lost_fraction: float = 0.05
+    """Share of failures that no copy in the memory of peers survives."""
+    replica_reconfigure_s: float = 10.0
+    """Stop of all replicas when one of them fails, until they go on without it. [s]"""
+    replica_recover_s: float = 300.0
+    """Until the replica is back. [s]"""
+    replica_global_fraction: float = 0.05
+    """Share of failures that stop all replicas nevertheless."""
+    foreseen_fraction: float = 0.0
+    """Share of failures that an alarm announces in time to save the state (recall)."""
+    alarm_precision_fraction: float = 0.8
+    """Share of alarms that a failure follows."""
+    proactive_s: float = 60.0
+    """Stop for the checkpoint, or the move to another node, that an alarm sets off. [s]"""
+    domain_failure_fraction: float = 0.0
+    """Share of failures that take all nodes of a power, cooling or switch domain."""
+    domain_nodes: float = 16.0
+    """Nodes of such a domain."""
+    domain_outage_s: float = 14400.0
+    """Until a domain is back. [s]"""
+    silent_fraction: float = 0.0
+    """Share of failures that are silent corruptions, found late."""
+    silent_found_s: float = 3600.0
+    """Time at work from a silent corruption until it is found; all of it is done again. [s]"""
+    planned_stop_s: float = 0.0
+    """Length of a planned stop, besides the restart after it; 0 for none. [s]"""
+    planned_stop_interval_s: float = 86400.0
+    """Time between planned stops. [s]"""
+    slow_node_fraction: float = 0.0
+    """How much longer the steps of the whole run are because of nodes that have become slow."""
+    early_failure_factor: float = 1.0
+    """How many times as often machines fail at the start of the run as when they are burned in."""
+    early_failure_s: float = 5184000.0
+    """Time in which what is above 1 of it falls by e. [s]"""
+    token_bytes: float = 4.0
+    """Data of one token in storage: 4 for token numbers in 32 bits, many times that for pictures and sound. [byte]"""
