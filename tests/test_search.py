@@ -325,7 +325,7 @@ def test_more_devices_to_choose_from_leave_no_plan_out(most):
             "model": "llama-3.1-405b",
             "hardware": "dgx-h100",
             "tokens": "15T",
-            "deadline": "60d",
+            "deadline": "60.8d",
             "devices": f"8:{most}",
         },
     )

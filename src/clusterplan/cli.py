@@ -584,14 +584,14 @@ def _resolved(given: dict[str, Any]) -> Resolved:
 
 def _drawn(given: dict[str, Any]) -> dict[str, Any] | None:
     """How runs are to be simulated; None if they are not."""
-    from clusterplan import simulate, units
-
     options = {name: given[name] for name in SIMULATION if name != "simulate" and given[name] is not None}
     if not given["simulate"]:
         if options:
             name = next(iter(options)).replace("_", "-")
             raise typer.BadParameter("is for --simulate, which is not given", param_hint=f"--{name}")
         return None
+    from clusterplan import simulate, units
+
     drawn: dict[str, Any] = {}
     if "runs" in options:
         drawn["runs"] = units.parse(options["runs"], "count", where="--runs")
@@ -612,9 +612,14 @@ def _simulated(answer: Answer, drawn: dict[str, Any] | None, progress: Callable[
     if drawn is not None and answer.plan is not None:
         from dataclasses import asdict
 
-        from clusterplan.simulate import simulate
+        from clusterplan.simulate import simulate, too_long
+        from clusterplan.techniques import techniques
 
-        document["plan"]["simulation"] = asdict(simulate(answer.plan, progress=progress, **drawn))
+        if reason := too_long(answer.plan):
+            document["warnings"].append(reason)
+        else:
+            document["plan"]["simulation"] = asdict(simulate(answer.plan, progress=progress, **drawn))
+        document["plan"]["techniques"] = [asdict(one) for one in techniques(answer.plan)]
     return document
 
 

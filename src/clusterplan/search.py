@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import get_args
 
 import numpy as np
 
 from clusterplan import run, shapes, space, step
-from clusterplan.arrays import IntArray
+from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.choose import alternatives, at_knee, best_choice, blocking
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.fixes import fixes
-from clusterplan.formulas import memory
+from clusterplan.formulas import memory, reliability
 from clusterplan.layer import Question, price_layers
 from clusterplan.layout import (
     OFFLOAD,
@@ -29,11 +29,12 @@ from clusterplan.layout import (
     repairs,
     used_devices,
 )
-from clusterplan.plan import Answer, Blocking, Demands, Plan, make_plan
+from clusterplan.plan import Answer, Blocking, Demands, Plan, make_plan, work
 from clusterplan.run import Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
 from clusterplan.scenario import Resolved, Scenario
 from clusterplan.space import Fixed
+from clusterplan.units import format_bandwidth, format_time
 from clusterplan.workload import Format
 
 SURE = 0.9
@@ -44,6 +45,17 @@ LOW_GOODPUT = 0.8
 
 LOW_MFU = 0.5
 """A plan below this share of the best published MFU of its accelerator is warned of."""
+
+
+LEAST_GOODPUT = 0.05
+"""Assumed: a run that takes twenty times as long as its steps makes no progress."""
+
+SMALL_JOB_DEVICES = 4096
+SMALL_JOB_FACTOR = 28.8 / 7.9
+"""Jobs of fewer devices fail more often than rates of large ones say: 1,024 devices every 7.9 h, where the rate of the
+fleet gives 28.8 h (A. Kokolis et al., HPCA 2025, arXiv:2410.21680)."""
+TELLING = 0.005
+"""Goodput that such failures must take for a warning."""
 
 
 def fixed_axes(resolved: Resolved) -> Fixed:
@@ -178,6 +190,7 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
         ties=ties,
         alternatives=tuple((why, other.plan()) for why, other in alternatives(ranked, chosen)[:4]),
         warnings=(*resolved.warnings, *reasons, *warnings(plan)),
+        blocking=stuck(plan),
     )
 
 
@@ -195,6 +208,7 @@ def warnings(plan: Plan) -> list[str]:
     goodput = float(plan.run.progress.goodput_fraction[0])
     if goodput < LOW_GOODPUT:
         found.append(f"goodput {goodput:.1%}: the rest goes to failures and checkpoints; fewer devices lose less")
+    found += run_warnings(plan)
     if 0 < plan.question.model.learned_positions < job.seq_len:
         text = "learned positions; longer sequences need more of them, and their parameters are not counted"
         found.append(f"the model has {plan.question.model.learned_positions:,} {text}")
@@ -206,6 +220,123 @@ def warnings(plan: Plan) -> list[str]:
     if best is None:
         found.append(f"no published MFU of {machine.accelerator.name} in {job.precision} to compare with")
     return found
+
+
+def run_warnings(plan: Plan) -> list[str]:
+    """What a reader should know of checkpoints, data, and failures of small jobs."""
+    found = []
+    progress, storage = plan.run.progress, plan.circumstances.storage
+    used = int(plan.run.fleet.used_devices[0])
+    goodput, persist = float(progress.goodput_fraction[0]), float(progress.checkpoint_persist_s[0])
+    best = float(reliability.checkpoint_interval_s(progress.checkpoint_stall_s, progress.mtbf_s)[0])
+    interval = float(progress.checkpoint_interval_s[0])
+    if best < persist and interval < 2 * persist and plan.circumstances.operations.recovery != "memory":
+        found.append(
+            f"checkpoints follow each other as fast as {storage.name} takes them, every {format_time(interval)}; "
+            f"{format_time(best)} would lose least"
+        )
+    if float(progress.data_loss_fraction[0]) > 0:
+        found.append(
+            f"{storage.name} brings the data more slowly than the steps need them: "
+            f"{format_bandwidth(float(progress.data_bytes_per_s[0]))} of {format_bandwidth(storage.read_bytes_per_s)}"
+        )
+    if used < SMALL_JOB_DEVICES:
+        often = float(with_failures(plan, SMALL_JOB_FACTOR).progress.goodput_fraction[0])
+        if goodput - often > TELLING:
+            found.append(
+                f"small jobs fail more often than rates of large ones say, {SMALL_JOB_FACTOR:.1f} times on 1,024 "
+                f"devices (arXiv:2410.21680); then goodput is {often:.1%}, not {goodput:.1%}"
+            )
+    return found
+
+
+def with_failures(plan: Plan, factor: float) -> run.Run:
+    """The run of a plan with everything failing so many times as often, on the same nodes."""
+    machine = plan.circumstances.machine
+    accelerator = dataclasses.replace(
+        machine.accelerator, failures_per_device_s=machine.accelerator.failures_per_device_s * factor
+    )
+    system = dataclasses.replace(machine.system, failures_per_node_s=machine.system.failures_per_node_s * factor)
+    changed = dataclasses.replace(machine, accelerator=accelerator, system=system)
+    return run.evaluate(
+        dataclasses.replace(plan.circumstances, machine=changed), work(plan.cuts, plan.layouts, plan.step)
+    )
+
+
+def stuck(plan: Plan) -> tuple[Blocking, ...]:
+    """What keeps a run from making progress: each cause with the value of it alone that would let it, nearest first."""
+    progress = plan.run.progress
+    goodput = float(progress.goodput_fraction[0])
+    if goodput >= LEAST_GOODPUT:
+        return ()
+    step = work(plan.cuts, plan.layouts, plan.step)
+
+    def faster(factor: float) -> run.Run:
+        """Restarts that take so many times less."""
+        operations = plan.circumstances.operations
+        names = (
+            "detect_s", "diagnose_s", "replace_s", "launch_s", "communicator_s", "communicator_s_per_device",
+            "warmup_s", "domain_outage_s",
+        )  # fmt: skip
+        changed = {name: getattr(operations, name) / factor for name in names}
+        changed_storage = dataclasses.replace(
+            plan.circumstances.storage, read_bytes_per_s=plan.circumstances.storage.read_bytes_per_s * factor
+        )
+        return run.evaluate(
+            dataclasses.replace(
+                plan.circumstances, operations=dataclasses.replace(operations, **changed), storage=changed_storage
+            ),
+            step,
+        )
+
+    def written(factor: float) -> run.Run:
+        """Checkpoints that are saved so many times faster."""
+        storage, machine = plan.circumstances.storage, plan.circumstances.machine
+        faster_storage = dataclasses.replace(
+            storage,
+            write_bytes_per_s=storage.write_bytes_per_s * factor,
+            node_bytes_per_s=storage.node_bytes_per_s * factor,
+        )
+        system = dataclasses.replace(
+            machine.system, host_link_bytes_per_s=machine.system.host_link_bytes_per_s * factor
+        )
+        return run.evaluate(
+            dataclasses.replace(
+                plan.circumstances, storage=faster_storage, machine=dataclasses.replace(machine, system=system)
+            ),
+            step,
+        )
+
+    levers: tuple[tuple[str, Callable[[float], run.Run], Callable[[run.Progress], FloatArray]], ...] = (
+        ("time between failures", lambda x: with_failures(plan, 1 / x), lambda p: p.mtbf_s),
+        ("time of a restart", faster, lambda p: p.down_s + p.restore_s),
+        ("time of a checkpoint", written, lambda p: p.checkpoint_stall_s + p.checkpoint_persist_s),
+    )
+    stops = []
+    for name, lever, measure in levers:
+        factor = least_factor(lambda x, lever=lever: float(lever(x).progress.goodput_fraction[0]))  # type: ignore[misc]
+        if factor is None:
+            continue
+        now, needed = (float(np.ravel(measure(p))[0]) for p in (progress, lever(factor).progress))
+        row = Blocking(constraint=name, required=needed, best=now, unit="s", nearest_feasible=needed)
+        stops.append((factor, row))
+    stops.sort(key=lambda one: one[0])
+    whole = Blocking(constraint="goodput", required=LEAST_GOODPUT, best=goodput, unit="fraction", nearest_feasible=None)
+    return (whole, *(row for _, row in stops))
+
+
+MOST_FACTOR = 1e6
+
+
+def least_factor(goodput: Callable[[float], float]) -> float | None:
+    """Smallest factor, to a per cent, with which the least goodput is reached; None if none does."""
+    if goodput(MOST_FACTOR) < LEAST_GOODPUT:
+        return None
+    low, high = 1.0, MOST_FACTOR
+    while high / low > 1.01:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if goodput(middle) >= LEAST_GOODPUT else (middle, high)
+    return high
 
 
 def size(resolved: Resolved, progress: Progress | None = None) -> Answer:
@@ -246,7 +377,7 @@ def estimate(resolved: Resolved) -> Answer:
         mode, cuts, fits = least_recompute(question, cuts, layouts)
         chosen = (f"recompute is not given; {mode} is the least with which it fits",) if fits else ()
     plan = make_plan(question, circumstances_of(resolved, 0), cuts, layouts)
-    stops = memory_blocking(plan)
+    stops = (*memory_blocking(plan), *stuck(plan))
     return Answer(
         resolved=resolved,
         objective="none",

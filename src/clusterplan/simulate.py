@@ -27,8 +27,10 @@ MOST_FAILURES = 5e7
 """Failures that are drawn unless the user says how many runs: jobs with very many failures get fewer runs, each of
 which spreads less."""
 MOST_RUNS = 1_000_000
-LONGEST_RUN = 1e6
-"""Failures of one run beyond which nothing is drawn."""
+LONGEST_RUN = 2e5
+"""Failures of one run, as expected, beyond which nothing is drawn."""
+MOST_ROUNDS = 1_000_000
+"""Failures after which a run that has not ended never will, for all that one can tell."""
 AT_ONCE = 2**22
 """Numbers that may be held of the nodes in repair of all runs that go forward together: 32 MiB."""
 COMPACT = 0.8
@@ -152,6 +154,14 @@ class Simulation:
     """Share of the wall time spent waiting for a spare."""
 
 
+def too_long(plan: Plan) -> str:
+    """Why the runs of a plan cannot be simulated; empty if they can."""
+    expected = _first(plan.run.progress.expected_interruptions)
+    if expected <= LONGEST_RUN:
+        return ""
+    return f"not simulated: a run would have {expected:,.0f} failures, more than {LONGEST_RUN:,.0f}"
+
+
 def process_of(plan: Plan, shape: float = 1.0) -> Process:
     """What the simulation needs to know of a plan."""
     progress, given = plan.run.progress, plan.circumstances
@@ -161,12 +171,10 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
     interval, mtbf = _first(progress.checkpoint_interval_s), _first(progress.mtbf_s)
     fleet, spares = plan.run.fleet, int(plan.run.fleet.spare_nodes[0])
     whole = whole_restart(given, fleet.used_nodes, fleet.used_devices)
-    slower = 1 - _first(progress.slow_loss_fraction + progress.data_loss_fraction) / _first(
-        progress.goodput_fraction
-        + progress.repeat_loss_fraction
-        + progress.slow_loss_fraction
-        + progress.data_loss_fraction
-    )
+    # Slow nodes and data that come late make the steps longer.
+    lost = _first(progress.slow_loss_fraction + progress.data_loss_fraction)
+    stepped = _first(progress.goodput_fraction + progress.repeat_loss_fraction)
+    longer = 1 + lost / stepped
     more: dict[str, float] = {}
     if operations.recovery == "memory":
         write = float(
@@ -206,7 +214,7 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
     stop = operations.planned_stop_s
     kept = float(reliability.kept_fraction(interval + stall, mtbf, persist))
     return Process(
-        training_s=float(reliability.training_s(_first(progress.ideal_s), operations.repeated_fraction)) / slower,
+        training_s=float(reliability.training_s(_first(progress.ideal_s), operations.repeated_fraction)) * longer,
         interval_s=interval,
         stall_s=stall,
         persist_s=persist,
@@ -272,9 +280,6 @@ def simulate(
         Told the share that is done, and a text.
     """
     expected = _first(plan.run.progress.expected_interruptions)
-    if expected > LONGEST_RUN:
-        text = f"a run would have {expected:,.0f} failures, more than can be simulated ({LONGEST_RUN:,.0f})"
-        raise ClusterplanError(text, where="--simulate")
     if runs is None:
         runs = int(np.clip(MOST_FAILURES / max(expected, 1.0), FEWEST_RUNS, RUNS))
     draw = np.random.default_rng(seed)
@@ -403,7 +408,7 @@ def _together(process: Process, runs: int, draw: np.random.Generator, told: Call
         back_s=np.full((process.spare_nodes or 0, runs), -np.inf),
     )
     left = runs
-    while True:
+    for _ in range(MOST_ROUNDS):
         up = _up_s(process, going, draw)
         needed = _needed_s(process, going.kept) - going.ahead_s
         ended = up >= needed
@@ -422,6 +427,8 @@ def _together(process: Process, runs: int, draw: np.random.Generator, told: Call
                 stay = result.wall_s[going.number] == 0
                 going, up = going.take(stay), up[stay]
         _fail(process, going, up, draw)
+    text = f"{left:,} of {runs:,} runs have not ended after {MOST_ROUNDS:,} failures"
+    raise ClusterplanError(text, where="--simulate")
 
 
 def _up_s(process: Process, going: _Going, draw: np.random.Generator) -> FloatArray:
@@ -479,7 +486,7 @@ def _fail(process: Process, going: _Going, up_s: FloatArray, draw: np.random.Gen
     done = before + np.maximum(worked, 0) / period
     false = happens(process.false_alarms / (1 + process.false_alarms))
     foreseen = happens(process.foreseen_fraction)
-    silent = happens(process.silent_fraction) & ~false
+    silent = happens(process.silent_fraction) & ~false & (worked > 0)  # work that was done is spoiled
 
     # Where the run goes back to.
     kept, _ = _reached(process, before, worked - process.persist_s)

@@ -54,6 +54,8 @@ def _plan_blocks(plan: Document, inputs: Document, *, stages: bool) -> Iterator[
     yield Block(title="Run", rows=tuple(_run_rows(plan["run"], inputs)))
     if plan.get("simulation"):
         yield Block(title="Simulated", rows=tuple(_simulation_rows(plan["simulation"])))
+    if plan.get("techniques"):
+        yield _techniques_block(plan["techniques"])
     yield Block(title="Power, energy, water and carbon", rows=tuple(_energy_rows(plan["energy"], plan["carbon"])))
     cost = plan["cost"]
     if cost:
@@ -179,6 +181,10 @@ _LOSSES: Mapping[str, str] = {
     "restart": "restarts",
     "rework": "work done twice",
     "stall": "checkpoints",
+    "planned": "planned stops",
+    "silent": "silent corruption",
+    "slow": "slow nodes",
+    "data": "waiting for data",
     "repeat": "repeated training",
 }
 
@@ -186,7 +192,7 @@ _LOSSES: Mapping[str, str] = {
 def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     steps = f"{run['steps']:,} steps"
     yield "wall time", f"{format_time(run['wall_s'])} expected; {steps} without loss {format_time(run['ideal_s'])}"
-    losses = [(text, run[f"{name}_loss_fraction"]) for name, text in _LOSSES.items()]
+    losses = [(text, run.get(f"{name}_loss_fraction")) for name, text in _LOSSES.items()]
     lost = ", ".join(f"{text} {format_fraction(share)}" for text, share in losses if share)
     yield "goodput", format_fraction(run["goodput_fraction"]) + (f"; lost to {lost}" if lost else "")
     yield "done by", ", ".join(f"{format_time(run[f'p{odds}_s'])} ({odds} %)" for odds in (50, 90, 99))
@@ -202,8 +208,14 @@ def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     yield (
         "checkpoints",
         f"{format_bytes(run['checkpoint_bytes'])} every {format_time(run['checkpoint_interval_s'])}, "
-        f"stall {format_time(run['checkpoint_stall_s'])}",
+        f"stall {format_time(run['checkpoint_stall_s'])}" + _to_storage(run),
     )
+
+
+def _to_storage(run: Document) -> str:
+    """How often a checkpoint goes to storage, where that is not each time."""
+    seldom = run.get("storage_interval_s", 0) > run["checkpoint_interval_s"]
+    return f"; to storage every {format_time(run['storage_interval_s'])}" if seldom else ""
 
 
 def _simulation_rows(simulation: Document) -> Iterator[tuple[str, str]]:
@@ -222,6 +234,21 @@ def _simulation_rows(simulation: Document) -> Iterator[tuple[str, str]]:
     waiting = simulation["spare_wait_fraction"]
     waits = f"; waiting for a spare {format_fraction(waiting)} of the time" if waiting else ""
     yield "failures", f"{format_count(simulation['interruptions'], 'interruptions')} a run{waits}"
+
+
+def _techniques_block(techniques: Sequence[Document]) -> Block:
+    """What each technique is worth, best first."""
+    rows = tuple(
+        (
+            one["technique"],
+            format_fraction(one["goodput_fraction"]),
+            f"{'-' if one['saved_s'] < 0 else ''}{format_time(abs(one['saved_s']))}",
+            f"{'-' if one['saved_usd'] < 0 else ''}{format_usd(abs(one['saved_usd']))}",
+        )
+        for one in sorted(techniques, key=lambda one: -one["saved_s"])
+    )
+    heads = ("with", "goodput", "saves", "saves")
+    return Block(title="What techniques are worth, one at a time", heads=heads, rows=rows, right=(1, 2, 3))
 
 
 def _energy_rows(energy: Document, carbon: Document) -> Iterator[tuple[str, str]]:
