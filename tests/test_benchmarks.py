@@ -48,3 +48,19 @@ def test_a_process_has_time_and_memory():
 def test_a_process_that_fails_is_no_measurement():
     with pytest.raises(SystemExit, match="failed"):
         benchmark("process_time").run((sys.executable, "-c", "raise SystemExit(3)"))
+
+
+def test_closed_forms_agree_with_simulated_runs_at_every_size():
+    simulation = benchmark("simulation")
+    rows = list(simulation.rows(runs=60, failures=2e5))
+    assert {row.devices for row in rows} == set(simulation.DEVICES)
+    for row in rows:
+        assert row.standard_error <= 0.001
+        assert abs(row.simulated - row.closed) <= 0.004
+        assert row.failures_per_s > 0
+
+
+def test_what_closed_forms_do_not_have_is_shown():
+    rows = {row.name: row for row in benchmark("simulation").other_laws(runs=50)}
+    assert rows["16 spares, repair 48 h"].simulated < rows["25 spares, repair 48 h"].simulated
+    assert rows["2 % take a domain for 4 h"].simulated < rows["2 % take a domain for 4 h"].closed

@@ -520,6 +520,119 @@ def test_interval_of_the_step_is_the_interval_of_the_run():
     assert_allclose(1 - progress.finish_s(0.05) / progress.wall_s, 0.1, atol=0.003)
 
 
+# Ways of recovery and kinds of failure --------------------------------------------------------------------------------
+
+KINDS = {
+    "storage": {},
+    "blocking": {"asynchronous_checkpoint": False},
+    "memory": {"recovery": "memory"},
+    "memory, blocking": {"recovery": "memory", "asynchronous_checkpoint": False},
+    "memory, all survive": {"recovery": "memory", "memory_lost_fraction": 0.0},
+    "replica": {"recovery": "replica"},
+    "replica, all go on": {"recovery": "replica", "replica_global_fraction": 0.0},
+    "foreseen": {"foreseen_fraction": 0.5},
+    "domain": {"domain_failure_fraction": 0.1, "domain_nodes": 1e4},
+    "silent": {"silent_fraction": 0.1},
+    "planned": {"planned_stop_s": 600.0},
+    "slow": {"slow_node_fraction": 0.05},
+    "early": {"early_failure_factor": 5.0},
+    "fed slowly": {"token_bytes": 3e6},
+}
+PETABYTES = replace(STORAGE, capacity_bytes=1e21)
+
+
+def recovering(kind, factor=1.0, **changes):
+    operations = replace(OPERATIONS, **KINDS[kind])
+    given = failing(factor, storage=PETABYTES, operations=operations, **changes)
+    return run.evaluate(given, replace(MANY, replicas=np.maximum(SIZES // 128, 1))).progress
+
+
+@pytest.mark.parametrize("factor", [0, 1, 30])
+@pytest.mark.parametrize("kind", KINDS)
+def test_losses_add_up_whatever_happens(kind, factor):
+    progress = recovering(kind, factor)
+    losses = {name: value for name, value in leaves(progress) if name.endswith("_loss_fraction")}
+    assert_allclose(progress.goodput_fraction + sum(losses.values()), 1, rtol=1e-12)
+    for name, value in losses.items():
+        assert np.all(value >= -1e-12), name
+    for name, value in leaves(progress):
+        assert name == "mtbf_s" or np.all(np.isfinite(value)), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_failures_never_help_whatever_happens(kind):
+    goodputs = [recovering(kind, factor).goodput_fraction for factor in (0, 0.1, 0.5, 1, 2, 5, 20)]
+    for fewer, more in pairwise(goodputs):
+        assert np.all(more <= fewer * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_faster_checkpoints_never_hurt(kind):
+    system = replace(SYSTEM, host_link_bytes_per_s=SYSTEM.host_link_bytes_per_s * 4)
+    quick = replace(PETABYTES, write_bytes_per_s=PETABYTES.write_bytes_per_s * 4)
+    operations = replace(OPERATIONS, **KINDS[kind])
+    step = replace(MANY, replicas=np.maximum(SIZES // 128, 1))
+    slow = run.evaluate(circumstances(storage=PETABYTES, operations=operations), step).progress
+    fast = run.evaluate(circumstances(system=system, storage=quick, operations=operations), step).progress
+    # a whole number of steps may fall on the other side of the optimum
+    assert np.all(fast.goodput_fraction >= slow.goodput_fraction * (1 - 1e-3))
+
+
+def test_each_cause_takes_its_share():
+    plain = recovering("storage")
+    for kind, name in (
+        ("silent", "silent_loss_fraction"),
+        ("planned", "planned_loss_fraction"),
+        ("slow", "slow_loss_fraction"),
+        ("fed slowly", "data_loss_fraction"),
+    ):
+        assert not np.any(getattr(plain, name))
+        assert np.any(getattr(recovering(kind), name) > 0)
+        assert np.all(recovering(kind).wall_s >= plain.wall_s)
+    assert np.all(recovering("domain").down_s > plain.down_s)
+    assert np.all(recovering("early").mtbf_s < plain.mtbf_s)
+    assert_allclose(recovering("slow").goodput_fraction, plain.goodput_fraction / 1.05)
+
+
+def test_ways_of_recovery_help_large_jobs():
+    large = SIZES >= 16384
+    plain = recovering("storage").goodput_fraction
+    assert np.all(recovering("replica").goodput_fraction[large] > plain[large])
+    assert np.all(recovering("memory").goodput_fraction[large] > plain[large])
+    assert np.all(recovering("blocking").goodput_fraction[large] < plain[large])
+    none = recovering("replica", 0).goodput_fraction
+    assert_allclose(none, recovering("storage", 0).goodput_fraction)  # 1 less the stall, whatever would happen
+
+
+def test_nothing_foreseen_is_the_plain_form():
+    operations = replace(OPERATIONS, foreseen_fraction=1e-12)
+    foreseen = run.evaluate(failing(30, operations=operations), MANY).progress
+    plain = run.evaluate(failing(30), MANY).progress
+    assert_allclose(foreseen.goodput_fraction, plain.goodput_fraction, rtol=1e-6)
+
+
+def test_most_checkpoints_stay_in_memory():
+    given = failing(20, storage=SLOW, operations=replace(OPERATIONS, recovery="memory"))
+    progress = run.evaluate(given, MANY).progress
+    assert np.all(progress.storage_interval_s >= 283.5)  # the write to storage
+    assert np.any(progress.storage_interval_s > progress.checkpoint_interval_s)
+    assert np.all(recovering("storage").storage_interval_s == recovering("storage").checkpoint_interval_s)
+    period = progress.storage_interval_s + progress.checkpoint_stall_s
+    assert_allclose(progress.daily_checkpoint_bytes, progress.checkpoint_bytes * DAY_S / period)
+
+
+def test_what_the_run_asks_of_storage():
+    progress = run.evaluate(circumstances(), work(16384)).progress
+    assert_allclose(progress.stored_bytes, 20 * 5.67e12 + 15.6e12 * 4)
+    assert_allclose(progress.data_bytes_per_s, 2048 * 8192 * 4 / 6.0)
+
+
+def test_planned_stops_are_counted():
+    operations = replace(OPERATIONS, planned_stop_s=600.0, planned_stop_interval_s=DAY_S)
+    progress = run.evaluate(circumstances(operations=operations), work(16384)).progress
+    assert_allclose(progress.planned_stops, progress.wall_s / DAY_S, rtol=0.02)
+
+
 # Fleet ----------------------------------------------------------------------------------------------------------------
 
 
@@ -545,6 +658,11 @@ def test_spares_of_llama_3():
     assert fleet.spare_nodes == 25
     assert fleet.used_nodes == 2048
     assert fleet.racks == 2073 / 2
+
+
+def test_machines_that_are_new_need_more_spares():
+    new = replace(OPERATIONS, early_failure_factor=5.0)
+    assert run.evaluate(circumstances(operations=new), work(16384)).fleet.spare_nodes > 25
 
 
 def test_slow_repair_needs_more_spares():
