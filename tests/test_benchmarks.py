@@ -1,10 +1,14 @@
 """Benchmarks are not timed here; they are only kept alive."""
 
+import dataclasses
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 import pytest
+
+from clusterplan.site import Operations
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -64,3 +68,34 @@ def test_what_closed_forms_do_not_have_is_shown():
     rows = {row.name: row for row in benchmark("simulation").other_laws(runs=50)}
     assert rows["16 spares, repair 48 h"].simulated < rows["25 spares, repair 48 h"].simulated
     assert rows["2 % take a domain for 4 h"].simulated < rows["2 % take a domain for 4 h"].closed
+
+
+@pytest.fixture
+def reliability():
+    return benchmark("reliability")
+
+
+def test_golden_document_of_reliability(reliability):
+    if os.environ.get("CLUSTERPLAN_REWRITE_GOLDEN"):
+        reliability.DOCUMENT.write_text(reliability.document(), encoding="utf-8")
+    assert reliability.DOCUMENT.read_text(encoding="utf-8") == reliability.document()
+
+
+# Published figures with their sources are in the benchmark; here is how near they must be.
+def test_predictions_are_near_published_figures(reliability):
+    found = {(row.case.name, row.what): row.predicted for row in reliability.rows()}
+    assert abs(found["Llama 3 405B", "unplanned interruptions in 54 days"] / 419 - 1) < 0.05
+    assert 0.90 < found["Llama 3 405B", "effective training time"] < 0.97
+    assert 0.90 < found["MegaScale", "effective training time"] < 0.97
+    assert found["MegaScale", "restarts in several weeks"] > 100
+    assert abs(found["ByteRobust, dense", "effective training time"] - 0.97) < 0.015
+    assert abs(found["BLOOM", "size of a checkpoint"] / 2.3 - 1) < 0.1
+    assert abs(found["RSC-1, 16,384 GPUs", "mean time between failures"] / 1.8 - 1) < 0.35
+    # the known bias of small jobs, with its size
+    assert 3 < found["RSC-1, 8 GPUs", "mean time between failures"] / 24 / 47.7 < 5
+    assert 3 < found["RSC-1, 1,024 GPUs", "mean time between failures"] / 7.9 < 5
+
+
+def test_the_document_of_reliability_names_figures_that_there_are(reliability):
+    known = {entry.name for entry in dataclasses.fields(Operations)}
+    assert {name for names, _ in reliability.FIGURES for name in names} <= known

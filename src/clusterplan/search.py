@@ -34,7 +34,7 @@ from clusterplan.run import Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
 from clusterplan.scenario import Resolved, Scenario
 from clusterplan.space import Fixed
-from clusterplan.units import format_bandwidth, format_time
+from clusterplan.units import format_bandwidth, format_bytes, format_time
 from clusterplan.workload import Format
 
 SURE = 0.9
@@ -54,6 +54,8 @@ SMALL_JOB_DEVICES = 4096
 SMALL_JOB_FACTOR = 28.8 / 7.9
 """Jobs of fewer devices fail more often than rates of large ones say: 1,024 devices every 7.9 h, where the rate of the
 fleet gives 28.8 h (A. Kokolis et al., HPCA 2025, arXiv:2410.21680)."""
+FULL = 0.5
+"""A plan that takes more of its storage is warned of."""
 TELLING = 0.005
 """Goodput that such failures must take for a warning."""
 
@@ -239,6 +241,12 @@ def run_warnings(plan: Plan) -> list[str]:
         found.append(
             f"{storage.name} brings the data more slowly than the steps need them: "
             f"{format_bandwidth(float(progress.data_bytes_per_s[0]))} of {format_bandwidth(storage.read_bytes_per_s)}"
+        )
+    stored = float(progress.stored_bytes)
+    if stored > FULL * storage.capacity_bytes:
+        found.append(
+            f"checkpoints and data take {format_bytes(stored)} of the {format_bytes(storage.capacity_bytes)} of "
+            f"{storage.name}"
         )
     if used < SMALL_JOB_DEVICES:
         often = float(with_failures(plan, SMALL_JOB_FACTOR).progress.goodput_fraction[0])
