@@ -194,7 +194,10 @@ FIGURES = (
     (("slow_node_fraction",), "how much longer steps are because of nodes that have become slow"),
     (("early_failure_factor", "early_failure_s"), "burn-in of new machines; 1 for none"),
     (("repeated_fraction",), "steps repeated after loss spikes"),
-    (("repair_s", "spare_shortage_fraction"), "spares"),
+    (
+        ("repair_s", "spare_shortage_fraction", "elastic"),
+        "spares, and whether a simulated job goes on with fewer replicas while it waits for one",
+    ),
     (("token_bytes",), "data of a token in storage"),
 )
 """Figures of operations, and what they are."""
@@ -435,8 +438,8 @@ def document() -> str:
         "arithmetic only, and its remark says so.",
         "",
         "## Closed forms and simulated runs",
-        "`--simulate` draws runs of a plan failure by failure. `python benchmarks/simulation.py` compares them with the",
-        "closed forms from 1,024 to 1,048,576 devices: for independent failures at random they differ by at most",
+        "`--simulate` draws runs of a plan failure by failure. `python benchmarks/simulation.py` compares them with",
+        "the closed forms from 1,024 to 1,048,576 devices: for independent failures at random they differ by at most",
         "0.02 points, at a standard error of at most 0.01. Bursts (Weibull, shape 0.5 to 1.5) move goodput by -0.02 to",
         "+0.16 points on 16,384 devices with a restart of two minutes; spares for all but 1 % of the time cost 0.4",
         "points of waiting, which the closed form leaves out and the simulation shows.",

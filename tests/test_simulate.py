@@ -213,6 +213,14 @@ def test_many_spares_never_wait():
     assert_array_equal(lonely.wall_s, drawn(STEADY, runs=100).wall_s)
 
 
+def test_a_job_that_shrinks_waits_less():
+    waiting = replace(STEADY, spare_nodes=1, repair_s=DAY_S)
+    shrinking = replace(waiting, waiting_loss_fraction=1 / 64)
+    assert drawn(shrinking).wall_s.mean() < drawn(waiting).wall_s.mean()
+    # with hardly any spare in service the rest of the replicas still works nearly all of the time
+    assert goodput(shrinking) > 0.5 * goodput(STEADY) > 2 * goodput(waiting)
+
+
 # Erlang's loss formula, whatever the law of the repair time: with s spares the job waits while s + 1 nodes are in
 # repair. Offered load: failures a second of time not waited, times the repair.
 def test_waiting_follows_erlang():

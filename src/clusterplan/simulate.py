@@ -70,6 +70,8 @@ class Process:
     """Nodes that stand by; None for as many as are needed."""
     repair_s: float = 0.0
     """Until a node that failed is a spare. [s]"""
+    waiting_loss_fraction: float = 1.0
+    """Share of the throughput that is missing while the job waits for a spare: all, or a replica's."""
 
     domain_fraction: float = 0.0
     """Share of failures that make the job wait for a whole domain."""
@@ -117,7 +119,7 @@ class Runs:
     interruptions: FloatArray
     """Failures."""
     waiting_s: FloatArray
-    """Time spent waiting for a spare. [s]"""
+    """Time lost to waiting for a spare. [s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,7 @@ class Simulation:
     interruptions: float
     """Mean number of failures that stop the job."""
     spare_wait_fraction: float
-    """Share of the wall time spent waiting for a spare."""
+    """Share of the wall time lost to waiting for a spare."""
 
 
 def too_long(plan: Plan) -> str:
@@ -234,6 +236,7 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
         early_s=operations.early_failure_s,
         spare_nodes=spares,
         repair_s=operations.repair_s,
+        waiting_loss_fraction=1 / int(plan.layouts.dp[0]) if operations.elastic else 1.0,
         domain_fraction=operations.domain_failure_fraction if operations.domain_nodes > spares else 0.0,
         domain_outage_s=operations.domain_outage_s,
         silent_fraction=operations.silent_fraction,
@@ -383,7 +386,7 @@ class _Going:
     interruptions: IntArray
     """Failures so far."""
     waiting_s: FloatArray
-    """Time spent waiting for spares. [s]"""
+    """Time lost to waiting for spares. [s]"""
     stops: FloatArray
     """Planned stops so far."""
     back_s: FloatArray
@@ -506,7 +509,8 @@ def _fail(process: Process, going: _Going, up_s: FloatArray, draw: np.random.Gen
     # When it goes on.
     known = failed + process.found_s
     free = known if process.spare_nodes is None else _spare_s(process, going, failed, ~false)
-    begun = np.maximum(known, free) + process.started_s + foreseen * process.proactive_s
+    waited = np.maximum(free - known, 0)
+    begun = known + waited * process.waiting_loss_fraction + process.started_s + foreseen * process.proactive_s
     begun += happens(process.domain_fraction) * process.domain_outage_s
     stands = ~false
     if process.beside_fraction:  # no replica can go on from a state that is spoiled
@@ -519,7 +523,7 @@ def _fail(process: Process, going: _Going, up_s: FloatArray, draw: np.random.Gen
         kept, ahead = np.where(false, done, kept), np.where(false, np.minimum(worked, 0), ahead)
     going.kept, going.ahead_s = kept, ahead
     going.interruptions += ~false
-    going.waiting_s += np.maximum(free - known, 0) * stands
+    going.waiting_s += waited * process.waiting_loss_fraction * stands
     stopped = _stopped_s(process, begun, going.stops)
     if process.stop_s:
         going.stops += np.rint(stopped / process.stop_s)

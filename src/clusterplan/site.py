@@ -211,6 +211,8 @@ class Operations:
     """What a failed node falls back on: a checkpoint in storage, copies in the memory of peers, or other replicas."""
     memory_lost_fraction: float = 0.05
     """Share of failures that no copy in the memory of peers survives."""
+    elastic: bool = False
+    """Whether a job goes on with fewer replicas while it waits for a spare; only simulated runs wait."""
     replica_reconfigure_s: float = 10.0
     """Stop of all replicas when one of them fails, until they go on without it. [s]"""
     replica_recover_s: float = 300.0
