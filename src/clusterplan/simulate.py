@@ -33,6 +33,8 @@ MOST_ROUNDS = 1_000_000
 """Failures after which a run that has not ended never will, for all that one can tell."""
 AT_ONCE = 2**22
 """Numbers that may be held of the nodes in repair of all runs that go forward together: 32 MiB."""
+MOST_TOGETHER = 20_000
+"""Runs that go forward together at most: a few megabytes for each step of the computation."""
 COMPACT = 0.8
 """Runs that have ended are taken out when no more than this share is left."""
 
@@ -358,7 +360,7 @@ def simulated(process: Process, runs: int, draw: np.random.Generator, progress: 
         Told the share that is done, and a text.
     """
     spares = process.spare_nodes or 0
-    batch = max(min(runs, AT_ONCE // max(spares, 1)), 1)
+    batch = max(min(runs, MOST_TOGETHER, AT_ONCE // max(spares, 1)), 1)
     parts: list[Runs] = []
     for begin in range(0, runs, batch):
         count = min(batch, runs - begin)
@@ -389,6 +391,8 @@ class _Going:
     """Time lost to waiting for spares. [s]"""
     stops: FloatArray
     """Planned stops so far."""
+    phase: FloatArray
+    """Share of the time between planned stops that has passed when the run begins."""
     back_s: FloatArray
     """When each node in repair is a spare again, shape ``(spare, run)``. [s]"""
 
@@ -408,6 +412,7 @@ def _together(process: Process, runs: int, draw: np.random.Generator, told: Call
         interruptions=np.zeros(runs, dtype=np.int64),
         waiting_s=np.zeros(runs),
         stops=np.zeros(runs),
+        phase=draw.random(runs) if process.stop_s else np.zeros(runs),
         back_s=np.full((process.spare_nodes or 0, runs), -np.inf),
     )
     left = runs
@@ -419,7 +424,7 @@ def _together(process: Process, runs: int, draw: np.random.Generator, told: Call
             rows = np.flatnonzero(ended)
             rows = rows[result.wall_s[going.number[rows]] == 0]  # some have ended before and are still carried along
             numbers, ends = going.number[rows], going.begun_s[rows] + needed[rows]
-            result.wall_s[numbers] = ends + _stopped_s(process, ends, going.stops[rows])
+            result.wall_s[numbers] = ends + _stopped_s(process, ends, going.stops[rows], going.phase[rows])
             result.interruptions[numbers] = going.interruptions[rows]
             result.waiting_s[numbers] = going.waiting_s[rows]
             left -= rows.size
@@ -524,7 +529,7 @@ def _fail(process: Process, going: _Going, up_s: FloatArray, draw: np.random.Gen
     going.kept, going.ahead_s = kept, ahead
     going.interruptions += ~false
     going.waiting_s += waited * process.waiting_loss_fraction * stands
-    stopped = _stopped_s(process, begun, going.stops)
+    stopped = _stopped_s(process, begun, going.stops, going.phase)
     if process.stop_s:
         going.stops += np.rint(stopped / process.stop_s)
     going.begun_s = begun + stopped
@@ -545,9 +550,9 @@ def _spare_s(process: Process, going: _Going, failed_s: FloatArray, has_failed: 
     return free
 
 
-def _stopped_s(process: Process, now_s: FloatArray, stops: FloatArray) -> FloatArray:
+def _stopped_s(process: Process, now_s: FloatArray, stops: FloatArray, phase: FloatArray) -> FloatArray:
     """Length of the planned stops that have become due. [s]"""
     if not process.stop_s:
         return np.zeros_like(now_s)
-    due = np.floor((now_s - stops * process.stop_s) / process.between_stops_s)
+    due = np.floor((now_s - stops * process.stop_s) / process.between_stops_s + phase)
     return np.maximum(due - stops, 0) * process.stop_s

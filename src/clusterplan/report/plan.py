@@ -247,7 +247,7 @@ def _techniques_block(techniques: Sequence[Document]) -> Block:
         )
         for one in sorted(techniques, key=lambda one: -one["saved_s"])
     )
-    heads = ("with", "goodput", "saves", "saves")
+    heads = ("with", "goodput", "time saved", "cost saved")
     return Block(title="What techniques are worth, one at a time", heads=heads, rows=rows, right=(1, 2, 3))
 
 
