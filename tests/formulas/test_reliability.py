@@ -511,6 +511,23 @@ def test_patterns_of_checkpoints():
     assert segments(10, 50, 0, np.inf) == 1e9
 
 
+@pytest.mark.parametrize("mtbf", [1000, 3600, 11_000, 1e5])
+@pytest.mark.parametrize("lost", [0.01, 0.05, 0.2])
+def test_pattern_is_nearly_the_best_of_all_intervals_and_numbers(mtbf, lost):
+    stall_1, stall_2 = (grid.ravel() for grid in np.meshgrid([0.5, 2, 10], [5, 60, 300]))
+    interval = checkpoint_interval_s(stall_1, mtbf)
+    count = segments(interval, stall_2, 0, mtbf / lost)
+
+    def useful(interval, count):
+        rates = mtbf / (1 - lost), mtbf / lost
+        return two_level_useful_fraction(interval, count, stall_1, stall_2, 60, 120, 300, *rates)
+
+    here = useful(interval, count)
+    for longer in np.geomspace(0.3, 4, 30):
+        for more in np.geomspace(0.2, 5, 30):
+            assert np.all(useful(longer * interval, np.maximum(np.rint(more * count), 1)) < here + 0.0035)
+
+
 def test_nothing_is_lost_where_all_is_kept():
     assert_array_equal(lost_fraction([0, 0.5, 1], 1), [0, 0, 0])
     assert_array_equal(lost_fraction([0, 0.5, 1], 0), [0, 0.5, 1])
