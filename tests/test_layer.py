@@ -126,7 +126,7 @@ def test_products_by_head():
     )
     shape = model("llama-3.1-8b")
     device = on.accelerator
-    rate = device.bf16_flop_per_s * device.in_training_efficiency
+    rate = device.bf16_flop_per_s * device.in_training_efficiency * on.stack.kernel_share
     multiplied = 4096 * (4096 + 2 * 1024 + 4096) + 3 * 4096 * 14336
     products = 6 * 8192 * multiplied / (rate * device.gemm_efficiency["bf16"])
     share = device.attention_efficiency["cudnn"] * 8192 / (8192 + compute.ATTENTION_HALF_LENGTH)

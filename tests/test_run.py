@@ -122,6 +122,7 @@ STACK = Stack(
     score_bytes=5.0,
     score_traffic_forward_bytes=10.0,
     score_traffic_backward_bytes=10.0,
+    kernel_share=1.0,
     vector_traffic=1.0,
     permutation_traffic=1.0,
     host_s_per_layer=1e-3,

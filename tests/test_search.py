@@ -319,17 +319,13 @@ def test_nearest_feasible_value_is_feasible(name, confidence):
 @pytest.mark.parametrize("most", [15_808, 16_000, 17_000])
 def test_more_devices_to_choose_from_leave_no_plan_out(most):
     """The plan of 15,808 devices lies between two rungs of the ladder; it is found from near misses."""
-    scenario = override(
-        Scenario(),
-        {
-            "model": "llama-3.1-405b",
-            "hardware": "dgx-h100",
-            "tokens": "15T",
-            "deadline": "60.8d",
-            "devices": f"8:{most}",
-        },
-    )
-    answer = search.size(resolve(scenario, Catalog(), lambda model: shapes.parameters(model).active))
+
+    def sized(**given):
+        scenario = override(Scenario(), {"model": "llama-3.1-405b", "hardware": "dgx-h100", "tokens": "15T"} | given)
+        return search.size(resolve(scenario, Catalog(), lambda model: shapes.parameters(model).active))
+
+    shortest_s = float(sized(devices="15808").plan.run.progress.wall_s[0])
+    answer = sized(devices=f"8:{most}", deadline=f"{1.001 * shortest_s / DAY_S}d")
     assert answer.feasible
     assert int(answer.plan.run.fleet.devices[0]) <= 15_808
 
