@@ -171,7 +171,7 @@ def test_gradients_and_weights_move_once_or_for_each_micro_batch():
         (stack.gradient_message_bytes + stack.weight_bytes) * wire,
         8 * (stack.gradient_message_bytes + 2 * stack.weight_bytes) * wire,
     ]
-    assert_allclose(time.dp_exposed_s, expected, rtol=0.03)  # the rest is latency
+    assert_allclose(time.dp_exposed_s, expected, rtol=0.06)  # the rest is latency and start
 
 
 def test_gathered_weights_pay_the_latency_of_every_layer():
@@ -179,7 +179,7 @@ def test_gathered_weights_pay_the_latency_of_every_layer():
     on = machine(changes=[("stack", {"dp_hidden_fraction": 0.0, "gradient_message_bytes": 0.0, "weight_bytes": 0.0})])
     ask = question(TINY, on)
     time = evaluated(ask, cuts(), layouts(cut=[0, 0], dp=16, sharding=["fsdp", "zero1"], batch=64)).time
-    ring = 7 * on.system.scaleup_latency_s + on.fabric.tiers[0].latency_s
+    ring = 14 * on.system.scaleup_latency_s + on.fabric.tiers[0].latency_s
     assert_allclose(time.dp_exposed_s, [4 * 3 * 8 * ring, 2 * ring])
 
 

@@ -141,6 +141,8 @@ class System:
     """Memory of the hosts of one purchase unit; None where nobody says. [byte]"""
     host_memory_bytes_per_s: float | None = None
     """Its peak bandwidth. [byte/s]"""
+    scaleup_reduction_efficiency: float | None = None
+    """All-reduce by the scale-up switches: message over time and scale-up bandwidth; None where they do not add."""
     used_devices_per_domain: tuple[int, ...] = ()
     """Numbers of devices of a scale-up domain that layouts may use besides all of them (64 of 72)."""
 
@@ -184,6 +186,8 @@ class Fabric:
     """Power of a switch without its optics, per port. [W]"""
     optic_w: float
     """Power of one optical module. [W]"""
+    switches_reduce: bool = False
+    """Whether its switches can add what they pass on, for software that uses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +295,8 @@ class Stack:
     """Allocator's reserve with its option against fragmentation; None where there is none."""
     reported_memory: Literal["allocated", "reserved", "device"] = "reserved"
     """What its logs call peak memory: of tensors, of the allocator, or of the whole device."""
+    in_network_reduction: tuple[Literal["scale-up", "scale-out"], ...] = ()
+    """Switches that it lets add in an all-reduce, where the hardware can; none unless it is switched on."""
     frameworks: tuple[str, ...] = ()
     """Parts of the names by which tables of measured runs call it, in lower case."""
 

@@ -64,13 +64,26 @@ class Group:
     """Latency of a step on each tier, shape ``(tier,)``. [s]"""
     is_torus: bool
     """Whether the first tier is a torus."""
+    scaleup_reduction_bytes_per_s: float | None = None
+    """Message over time of an all-reduce by the switches of a scale-up domain, where they are used for it. [byte/s]"""
+    scaleout_reduces: bool = False
+    """Whether the switches of the fabric are used to add."""
 
     def time_s(self, collective: str, message_bytes: FloatArray) -> FloatArray:
         """Time of one collective of the whole group, shape ``(row,)``. [s]"""
         if collective == "all_to_all":
             return network.all_to_all_s(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
-        function = network.all_reduce_s if collective == "all_reduce" else network.ring_s
-        return function(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
+        if collective == "all_reduce":
+            return network.all_reduce_s(
+                message_bytes,
+                self.members,
+                self.bytes_per_s,
+                self.latency_s,
+                self.is_torus,
+                self.scaleup_reduction_bytes_per_s,
+                self.scaleout_reduces,
+            )
+        return network.ring_s(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
 
 
 def group(question: Question, size: IntArray, stride: IntArray, devices: IntArray | float = np.inf) -> Group:
@@ -104,11 +117,19 @@ def group(question: Question, size: IntArray, stride: IntArray, devices: IntArra
             )
         )
     latency = network.tier_latency_s(system.scaleup_latency_s, tuple(tier.latency_s for tier in fabric.tiers))
+    adding = question.machine.stack.in_network_reduction
+    adds_inside = "scale-up" in adding and system.scaleup_reduction_efficiency is not None
     return Group(
         members=np.stack(members),
         bytes_per_s=np.stack(rates),
         latency_s=latency,
         is_torus=system.scaleup_topology == "torus",
+        scaleup_reduction_bytes_per_s=network.reduction_bytes_per_s(
+            system.scaleup_bytes_per_s, system.scaleup_reduction_efficiency
+        )
+        if adds_inside
+        else None,
+        scaleout_reduces="scale-out" in adding and fabric.switches_reduce,
     )
 
 

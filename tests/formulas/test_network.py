@@ -121,7 +121,8 @@ def test_all_to_all_of_one_takes_no_time():
 
 
 def test_empty_message_takes_its_hops():
-    assert_allclose(network.ring_s(0, *PAIR), 7e-6 + 1e-5)
+    # a ring over two nodes of eight: seven steps inside each, one between them; a tree: one chain and up and down
+    assert_allclose(network.ring_s(0, *PAIR), 2 * 7e-6 + 1e-5)
     assert_allclose(network.all_reduce_s(0, *PAIR), 2 * (7e-6 + 1e-5))
     assert_allclose(network.all_to_all_s(0, *PAIR, False), 1e-6 + 1e-5)
 
@@ -132,27 +133,56 @@ def test_all_reduce_over_many_nodes_is_a_tree():
 
 
 def test_long_message_takes_its_wire_time():
-    assert_allclose(network.ring_s(1e12, *NODE), 7 / 8 * 10, rtol=1e-5)
+    assert_allclose(network.ring_s(1e12, *NODE), 7 / 8 * 10, rtol=2e-5)
     # 15/16 of it over eight interfaces of 10 GB/s, slower than 15/16 of it inside at 100 GB/s
-    assert_allclose(network.ring_s(1e12, *PAIR), 15 / 16 * 1e12 / 80e9, rtol=1e-5)
-    assert_allclose(network.all_to_all_s(1e12, *NODE, False), 7 / 8 * 10, rtol=1e-5)
-    assert_allclose(network.all_to_all_s(1e12, *PAIR, False), 7 / 16 * 10 + 8 / 16 * 100, rtol=1e-5)
+    assert_allclose(network.ring_s(1e12, *PAIR), 15 / 16 * 1e12 / 80e9, rtol=2e-5)
+    assert_allclose(network.all_to_all_s(1e12, *NODE, False), 7 / 8 * 10, rtol=2e-5)
+    assert_allclose(network.all_to_all_s(1e12, *PAIR, False), 7 / 16 * 10 + 8 / 16 * 100, rtol=2e-5)
+
+
+def test_a_message_takes_the_protocol_that_is_quicker():
+    # 1 MB at 100 GB/s is 8.75 us on the wire: half of the rate at once costs as much again, the whole rate 87 us more
+    assert_allclose(network.ring_s(1e6, *NODE), 7e-6 + 2 * 7 / 8 * 1e6 / 100e9)
+    assert_allclose(network.ring_s(1e9, *NODE), 7e-6 + 7 / 8 * 1e9 / 100e9 + 87e-6)
+
+
+@given(st.floats(0, 1e11), st.floats(1, 10))
+def test_a_longer_message_takes_longer(message, times):
+    for function in (network.ring_s, network.all_reduce_s, lambda *a: network.all_to_all_s(*a, False)):
+        assert function(message * times, *PAIR) >= function(message, *PAIR)
+
+
+def test_two_nodes_exchange_the_message_once_by_a_tree():
+    # interfaces ten times slower than the chain inside: a tree sends 1 over them where a ring sends 15/8
+    slow = (PAIR[0], np.array([[100e9], [1e9]]), PAIR[2])
+    assert_allclose(network.all_reduce_s(1e12, *slow), 1e12 / 8e9, rtol=1e-4)
+    three = (np.array([[8.0], [24.0]]), *slow[1:])
+    assert_allclose(network.all_reduce_s(1e12, *three), 2 * 23 / 24 * 1e12 / 8e9, rtol=1e-4)
+
+
+def test_switches_that_add_take_the_message_once():
+    plain = network.all_reduce_s(1e12, *NODE)
+    assert_allclose(network.all_reduce_s(1e12, *NODE, False, 100e9), 10, rtol=2e-5)
+    assert network.all_reduce_s(1e12, *NODE, False, 1e9) == plain  # not where a ring is quicker
+    slow = (np.array([[8.0], [64.0]]), np.array([[100e9], [1e9]]), PAIR[2])
+    assert_allclose(network.all_reduce_s(1e12, *slow, False, 100e9, True), 1e12 / 8e9, rtol=1e-4)
+    assert network.all_reduce_s(1e12, *ALONE, False, 100e9, True) == 0
 
 
 @given(st.floats(1e3, 1e11))
 def test_all_reduce_is_a_reduce_scatter_and_an_all_gather(message):
     both = 2 * network.ring_s(message, *PAIR)
     assert network.all_reduce_s(message, *PAIR) <= both * (1 + 1e-12)
-    assert_allclose(
-        network.all_reduce_s(message, PAIR[0], PAIR[1], 0 * PAIR[2]),
-        2 * network.ring_s(message, PAIR[0], PAIR[1], 0 * PAIR[2]),
-    )
+
+
+def test_a_long_all_reduce_is_as_long_as_both():
+    assert_allclose(network.all_reduce_s(1e12, *NODE), 2 * network.ring_s(1e12, *NODE), rtol=1e-4)
 
 
 def test_torus_exchange_is_bounded_by_its_links():
     # 4 x 4 x 4: three quarters of a side on the mean of 1 + 1 + 1 hops, over six links that are all counted in the rate
     cube = (np.array([[64.0]]), np.array([[100e9]]), np.zeros(1))
-    assert_allclose(network.all_to_all_s(1e9, *cube, True), 3 * network.all_to_all_s(1e9, *cube, False))
+    assert_allclose(network.all_to_all_s(1e9, *cube, True), 3 * 63 / 64 * 1e9 / 100e9)
 
 
 def test_rings_of_a_torus_are_short():
@@ -164,17 +194,17 @@ def test_rings_of_a_torus_are_short():
     assert_allclose([hops(n) for n in (1, 4, 16, 64, 4096)], np.array([[0], [3], [6], [9], [45]]))
 
 
-# stas00/ml-engineering, network: nccl-tests all-reduce on one node of 8 A100, bus bandwidth in GB/s. A straight line of
-# latency and wire time is too fast between 1 and 256 MiB, where the library changes its protocol and its chunks.
+# stas00/ml-engineering, network: nccl-tests all-reduce on one node of 8 A100, bus bandwidth in GB/s. From 0.5 to 1 MiB
+# the library is slower than at 2 MiB.
 @pytest.mark.parametrize(
     ("size", "busbw", "tolerance"),
     [
         (2**15, 1.31, 0.05),
-        (2**18, 7.47, 0.45),
-        (2**20, 18.0, 1.0),
-        (2**24, 106.16, 0.65),
-        (2**26, 171.54, 0.25),
-        (2**28, 194.07, 0.18),
+        (2**18, 7.47, 0.35),
+        (2**20, 18.0, 0.75),
+        (2**24, 106.16, 0.10),
+        (2**26, 171.54, 0.10),
+        (2**28, 194.07, 0.15),
         (2**30, 229.04, 0.03),
         (2**34, 234.89, 0.03),
     ],
@@ -218,6 +248,27 @@ def test_expert_exchange(nodes, rate):
 def test_expert_exchange_in_a_node():
     node = (np.array([[8.0]]), np.array([[450e9 * 0.81]]), np.array([2e-6]))
     assert_allclose(1e9 / network.all_to_all_s(1e9, *node, False), 327e9, rtol=0.3)
+
+
+# aliyun/SimAI, nic_ratio.csv: all-gather of 16 MiB and 16 GiB, shares of 400 GB/s on 2, 32 and 128 nodes. The first falls
+# with the ranks, the second does not; the shipped loss per doubling is that of training runs.
+@pytest.mark.parametrize(("nodes", "small", "large"), [(2, 0.32, 0.96), (32, 0.044, 0.957), (128, 0.0087, 0.92)])
+def test_all_gather_falls_with_ranks(nodes, small, large):
+    members = np.array([[8.0], [8.0 * nodes]])
+    rates = np.array([[450e9 * 0.81], [network.scaleout_bytes_per_s(50e9, 50e9, 0.976, 0.0, 1.0, nodes)]])
+    for size, share, tolerance in ((GIB / 64, small, 0.3), (16 * GIB, large, 0.12)):
+        time = network.ring_s(size, members, rates, np.array([2e-6, 14.5e-6]))
+        assert_allclose((8 * nodes - 1) / (8 * nodes) * size / time, share * 400e9, rtol=tolerance, err_msg=str(size))
+
+
+# Azure/AI-benchmarking-guide, ND_H100_v5: all-reduce with NVLS on eight H100, bus bandwidth in GB/s
+@pytest.mark.parametrize(
+    ("size", "busbw"), [(2**14, 0.95), (2**23, 172.13), (2**25, 295.53), (2**27, 400.61), (2**33, 478.87)]
+)
+def test_all_reduce_by_the_switches(size, busbw):
+    rates = np.array([[450e9 * 0.81]])
+    time = network.all_reduce_s(size, np.array([[8.0]]), rates, np.array([2e-6]), False, 0.61 * 450e9)
+    assert_allclose(2 * 7 / 8 * size / time, busbw * 1e9, rtol=0.2)
 
 
 def test_send():

@@ -14,6 +14,14 @@ from clusterplan.trace import formula
 TORUS_BLOCK_SIDE = 4
 """Side of the cube from which torus slices are put together; a group fills one axis of it after another."""
 
+LOW_LATENCY_SHARE = 0.5
+"""Share of the bandwidth that is left for data where a flag goes with every four bytes: NCCL's protocol LL."""
+FULL_RATE_START_S = 80e-6
+"""Longer start of the protocol with the full rate, beyond that of LL: read from all-reduce of 2-256 MiB on eight A100
+and H100 (35-150 us) and all-gather of 16-256 MiB on 2-8 nodes (40-110 us); docs/collectives.md. [s]"""
+FULL_RATE_STEP_S = 1e-6
+"""The same for each step of a ring, from all-gather of 64 MiB-1 GiB on 64 and 128 nodes. [s]"""
+
 
 def _torus_axes(members: ArrayLike) -> FloatArray:
     """Axes of the torus that a group fills, 1 to 3."""
@@ -21,12 +29,26 @@ def _torus_axes(members: ArrayLike) -> FloatArray:
     return np.clip(axes, 1, 3)
 
 
-def _hops(here: FloatArray, inner: FloatArray, is_torus: bool) -> FloatArray:
-    """Steps of a ring over the blocks of one tier; a torus has a ring along each axis, one after another."""
+def _steps(group: FloatArray, here: FloatArray, inner: FloatArray, tier: int, is_torus: bool) -> FloatArray:
+    """Steps of a collective that cross one tier.
+
+    A ring visits every device, so it takes the links inside a block once for each block. A torus has a ring along each
+    axis, one after another, and what lies outside it joins whole slices.
+    """
     if not is_torus:
+        return group / inner - group / here
+    if tier:
         return here / inner - 1
     axes = _torus_axes(here)
     return axes * (here ** (1 / axes) - 1)
+
+
+def _cheapest(wire_s: FloatArray, start_s: FloatArray, steps: FloatArray, is_torus: bool) -> FloatArray:
+    """Time by the better protocol: quick to start at a share of the bandwidth, or all of it after a longer start."""
+    if is_torus:
+        return wire_s + start_s
+    long_start = np.where(steps > 0, FULL_RATE_START_S + FULL_RATE_STEP_S * steps, 0.0)
+    return start_s + np.minimum(wire_s / LOW_LATENCY_SHARE, wire_s + long_start)
 
 
 @formula
@@ -215,6 +237,30 @@ def scaleout_bytes_per_s(
 
 
 @formula
+def reduction_bytes_per_s(line_bytes_per_s: ArrayLike, efficiency: ArrayLike) -> FloatArray:
+    """Message over time of an all-reduce by the switches of a scale-up domain, whatever the number of devices.
+
+    Parameters
+    ----------
+    line_bytes_per_s : array_like
+        All links of a device together, one way. [byte/s]
+    efficiency : array_like
+        Share of it. A device sends the message once and receives the sum once; on Hopper 0.6 is measured.
+
+    Returns
+    -------
+    ndarray
+        Bus bandwidth as benchmarks print it is this times 2 (n - 1) / n. [byte/s]
+
+    Examples
+    --------
+    >>> float(reduction_bytes_per_s(450e9, 0.6).round())
+    270000000000.0
+    """
+    return np.asarray(line_bytes_per_s, dtype=float) * efficiency
+
+
+@formula
 def ring_s(
     message_bytes: ArrayLike,
     members: FloatArray,
@@ -245,31 +291,41 @@ def ring_s(
     Notes
     -----
     Each device passes on :math:`(n-1)/n` of the message [1]_. As many rings run as the group has members on a node, so
-    that all their interfaces carry an equal part; the slowest tier sets the pace, and each hop adds its latency once.
+    that all their interfaces carry an equal part; the slowest tier sets the pace. A ring of :math:`n` takes
+    :math:`n - 1` steps: over :math:`N` nodes :math:`N - 1` of them between nodes and the other :math:`n - N` inside
+    [2]_. Short messages go by a protocol that starts sooner and carries half as much.
 
     References
     ----------
     .. [1] R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH," 2005.
+    .. [2] NVIDIA, NCCL, src/graph/tuning.cc (commit 5067397c, 2026-06-11): steps, protocols and what each carries.
 
     Examples
     --------
-    Two nodes of two devices, 1 GB: inside 3/4 GB at 100 GB/s, between nodes 3/4 GB over two interfaces of 10 GB/s:
+    Two nodes of two devices, 1 GB: inside 3/4 GB at 100 GB/s, between nodes 3/4 GB over two interfaces of 10 GB/s, and
+    83 us to start:
 
-    >>> float(ring_s(1e9, np.array([[2.0], [4.0]]), np.array([[100e9], [10e9]]), np.zeros(2))[0])
-    0.0375
+    >>> float(ring_s(1e9, np.array([[2.0], [4.0]]), np.array([[100e9], [10e9]]), np.zeros(2))[0].round(6))
+    0.037583
     """
     message = np.asarray(message_bytes, dtype=float)
     group = members[-1]
-    moved = message * (group - 1) / group
+    wire = _slowest_s(message * (group - 1) / group, np.ones_like(group), members, bytes_per_s)
+    start = np.zeros_like(group)
     inner = np.ones_like(group)
-    slowest = np.zeros_like(moved + group)
-    hops = np.zeros_like(slowest)
-    for tier, (here, bandwidth, latency) in enumerate(zip(members, bytes_per_s, latency_s, strict=True)):
-        crosses = here > inner
-        slowest = np.maximum(slowest, np.where(crosses, moved / (inner * bandwidth), 0.0))
-        hops = hops + latency * _hops(here, inner, is_torus and tier == 0)
+    for tier, (here, latency) in enumerate(zip(members, latency_s, strict=True)):
+        start = start + latency * _steps(group, here, inner, tier, is_torus)
         inner = here
-    return slowest + hops
+    return _cheapest(wire, start, group - 1, is_torus)
+
+
+def _slowest_s(moved: FloatArray, inner: FloatArray, members: FloatArray, bytes_per_s: FloatArray) -> FloatArray:
+    """Time of the slowest tier to pass ``moved`` bytes out of each block, over the interfaces of all members in it."""
+    slowest = np.zeros_like(moved + inner)
+    for here, bandwidth in zip(members, bytes_per_s, strict=True):
+        slowest = np.maximum(slowest, np.where(here > inner, moved / (inner * bandwidth), 0.0))
+        inner = here
+    return slowest
 
 
 @formula
@@ -279,8 +335,10 @@ def all_reduce_s(
     bytes_per_s: FloatArray,
     latency_s: FloatArray,
     is_torus: bool = False,
+    scaleup_reduction_bytes_per_s: float | None = None,
+    scaleout_reduces: bool = False,
 ) -> FloatArray:
-    r"""Time of an all-reduce: a reduce-scatter, then an all-gather; long chains of nodes are replaced by trees.
+    r"""Time of an all-reduce by the quickest of a ring, a tree and switches that add.
 
     Parameters
     ----------
@@ -288,6 +346,11 @@ def all_reduce_s(
         Size of the reduced tensor, shape ``(layout,)``. [byte]
     members, bytes_per_s, latency_s, is_torus
         As for :func:`ring_s`.
+    scaleup_reduction_bytes_per_s : float, optional
+        Message over time of an all-reduce by the switches of a scale-up domain; None if they do not add, or the
+        software does not use it. [byte/s]
+    scaleout_reduces : bool
+        Whether the switches of the fabric add, and the software uses it.
 
     Returns
     -------
@@ -296,8 +359,10 @@ def all_reduce_s(
 
     Notes
     -----
-    A double binary tree over :math:`n` nodes moves as many bytes as a ring but needs :math:`2 \log_2 n` hops [1]_;
-    inside the first tier the devices stay in a chain, as in NCCL [2]_.
+    A ring is a reduce-scatter and an all-gather. A double binary tree over :math:`N` nodes needs :math:`2 \log_2 N`
+    steps [1]_; a node sends the message twice, or once if there are two nodes, and inside a node it goes along a chain
+    to one device and back, as in NCCL [2]_. Switches that add take the message once from each device and return the
+    sum; above a scale-up domain that has them stands a tree, or the switches of the fabric.
 
     References
     ----------
@@ -307,21 +372,39 @@ def all_reduce_s(
 
     Examples
     --------
-    1 GB among two devices at 100 GB/s:
+    1 GB among two devices at 100 GB/s, 82 us to start:
 
-    >>> float(all_reduce_s(1e9, np.array([[2.0]]), np.array([[100e9]]), np.zeros(1))[0])
-    0.01
+    >>> float(all_reduce_s(1e9, np.array([[2.0]]), np.array([[100e9]]), np.zeros(1))[0].round(6))
+    0.010082
     """
-    chain = np.zeros_like(members[-1])
-    tree = np.zeros_like(members[-1])
-    inner = np.ones_like(members[-1])
+    message = np.asarray(message_bytes, dtype=float)
+    group, domain = members[-1], members[0]
+    ring_start = np.zeros_like(group)
+    tree_start = np.zeros_like(group)
+    inner = np.ones_like(group)
     for tier, (here, latency) in enumerate(zip(members, latency_s, strict=True)):
-        steps = 2 * latency * _hops(here, inner, is_torus and tier == 0)
-        chain = chain + steps
-        tree = tree + (2 * latency * np.log2(here / inner) if tier else steps)
+        ring_start = ring_start + 2 * latency * _steps(group, here, inner, tier, is_torus)
+        inside = _steps(domain, here, inner, tier, is_torus)
+        tree_start = tree_start + 2 * latency * (np.log2(here / inner) if tier else inside)
         inner = here
-    wire = 2 * ring_s(message_bytes, members, bytes_per_s, np.zeros_like(latency_s))
-    return wire + np.minimum(chain, tree)
+    steps = 2 * (group - 1)
+    wire = 2 * _slowest_s(message * (group - 1) / group, np.ones_like(group), members, bytes_per_s)
+    if is_torus:
+        return wire + np.minimum(ring_start, tree_start)
+    # A tree has as many steps as a chain through one domain and up and down between domains.
+    blocks = group / domain
+    tree_steps = 2 * (domain - 1 + np.log2(blocks))
+    sent = message if scaleout_reduces else message * np.where(blocks > 2, 2.0, 1.0)
+    between = _slowest_s(sent, domain, members[1:], bytes_per_s[1:])
+    chain = 2 * message * (domain > 1) / bytes_per_s[0]
+    best = np.minimum(
+        _cheapest(wire, ring_start, steps, is_torus),
+        _cheapest(np.maximum(chain, between), tree_start, tree_steps, is_torus),
+    )
+    if scaleup_reduction_bytes_per_s is None:
+        return best
+    added = np.maximum(message * (domain > 1) / scaleup_reduction_bytes_per_s, between)
+    return np.minimum(best, _cheapest(added, tree_start, tree_steps, is_torus))
 
 
 @formula
@@ -351,25 +434,25 @@ def all_to_all_s(
 
     Examples
     --------
-    Two nodes of two devices, 1 GB: a quarter inside at 100 GB/s, half outside at 10 GB/s:
+    Two nodes of two devices, 1 GB: a quarter inside at 100 GB/s, half outside at 10 GB/s, and 81 us to start:
 
     >>> float(all_to_all_s(1e9, np.array([[2.0], [4.0]]), np.array([[100e9], [10e9]]), np.zeros(2), False)[0].round(6))
-    0.0525
+    0.052581
     """
     sent = np.asarray(sent_bytes, dtype=float)
     group = members[-1]
     inner = np.ones_like(group)
-    total = np.zeros_like(sent + group)
+    wire = np.zeros_like(sent + group)
+    start = np.zeros_like(group)
     for tier, (here, bandwidth, latency) in enumerate(zip(members, bytes_per_s, latency_s, strict=True)):
-        crosses = here > inner if tier else here > 1
-        before = inner if tier else np.ones_like(group)
-        wire = sent * (here - before) / group / bandwidth
+        part = sent * (here - inner) / group / bandwidth
         if tier == 0 and is_torus:
             side = np.maximum(here, 1.0) ** (1 / 3)
-            wire = wire * np.maximum(1.0, 0.75 * side)
-        total = total + np.where(crosses, wire + latency, 0.0)
+            part = part * np.maximum(1.0, 0.75 * side)
+        wire = wire + part
+        start = start + np.where(here > inner, latency, 0.0)
         inner = here
-    return total
+    return _cheapest(wire, start, np.minimum(group - 1, 1), is_torus)
 
 
 @formula
