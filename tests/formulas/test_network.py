@@ -250,8 +250,8 @@ def test_expert_exchange_in_a_node():
     assert_allclose(1e9 / network.all_to_all_s(1e9, *node, False), 327e9, rtol=0.3)
 
 
-# aliyun/SimAI, nic_ratio.csv: all-gather of 16 MiB and 16 GiB, shares of 400 GB/s on 2, 32 and 128 nodes. The first falls
-# with the ranks, the second does not; the shipped loss per doubling is that of training runs.
+# aliyun/SimAI, nic_ratio.csv: all-gather of 16 MiB and 16 GiB, shares of 400 GB/s on 2, 32 and 128 nodes. The first
+# falls with the ranks, the second does not; the shipped loss per doubling is that of training runs.
 @pytest.mark.parametrize(("nodes", "small", "large"), [(2, 0.32, 0.96), (32, 0.044, 0.957), (128, 0.0087, 0.92)])
 def test_all_gather_falls_with_ranks(nodes, small, large):
     members = np.array([[8.0], [8.0 * nodes]])
