@@ -64,7 +64,7 @@ class Group:
     """Latency of a step on each tier, shape ``(tier,)``. [s]"""
     is_torus: bool
     """Whether the first tier is a torus."""
-    scaleup_reduction_bytes_per_s: float | None = None
+    scaleup_reduction_bytes_per_s: FloatArray | None = None
     """Message over time of an all-reduce by the switches of a scale-up domain, where they are used for it. [byte/s]"""
     scaleout_reduces: bool = False
     """Whether the switches of the fabric are used to add."""
@@ -117,18 +117,16 @@ def group(question: Question, size: IntArray, stride: IntArray, devices: IntArra
             )
         )
     latency = network.tier_latency_s(system.scaleup_latency_s, tuple(tier.latency_s for tier in fabric.tiers))
-    adding = question.machine.stack.in_network_reduction
-    adds_inside = "scale-up" in adding and system.scaleup_reduction_efficiency is not None
+    adding, share = question.machine.stack.in_network_reduction, system.scaleup_reduction_efficiency
+    added = None
+    if "scale-up" in adding and share is not None:
+        added = network.reduction_bytes_per_s(system.scaleup_bytes_per_s, share)
     return Group(
         members=np.stack(members),
         bytes_per_s=np.stack(rates),
         latency_s=latency,
         is_torus=system.scaleup_topology == "torus",
-        scaleup_reduction_bytes_per_s=network.reduction_bytes_per_s(
-            system.scaleup_bytes_per_s, system.scaleup_reduction_efficiency
-        )
-        if adds_inside
-        else None,
+        scaleup_reduction_bytes_per_s=added,
         scaleout_reduces="scale-out" in adding and fabric.switches_reduce,
     )
 

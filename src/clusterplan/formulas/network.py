@@ -335,7 +335,7 @@ def all_reduce_s(
     bytes_per_s: FloatArray,
     latency_s: FloatArray,
     is_torus: bool = False,
-    scaleup_reduction_bytes_per_s: float | None = None,
+    scaleup_reduction_bytes_per_s: ArrayLike | None = None,
     scaleout_reduces: bool = False,
 ) -> FloatArray:
     r"""Time of an all-reduce by the quickest of a ring, a tree and switches that add.
@@ -346,7 +346,7 @@ def all_reduce_s(
         Size of the reduced tensor, shape ``(layout,)``. [byte]
     members, bytes_per_s, latency_s, is_torus
         As for :func:`ring_s`.
-    scaleup_reduction_bytes_per_s : float, optional
+    scaleup_reduction_bytes_per_s : array_like, optional
         Message over time of an all-reduce by the switches of a scale-up domain; None if they do not add, or the
         software does not use it. [byte/s]
     scaleout_reduces : bool
