@@ -166,6 +166,13 @@ class Tier:
     latency_s: float
     """Latency of one step of a collective that crosses this level. [s]"""
     topology: Topology = "switch"
+    """Of a fabric's first level: ``switch`` for a tree, ``mesh`` for a dragonfly, ``torus`` for cubes of one."""
+    switch_ports: int | None = None
+    """Ports of one switch of this level, each of one link; None where nobody says."""
+    switch_endpoints: int | None = None
+    """Ports of one switch that face devices, in a mesh of switches."""
+    optics_per_link: int | None = None
+    """Modules of one link into this level; None for the usual: two, in meshes and cubes none, one at a mirror."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +193,14 @@ class Fabric:
     """Power of a switch without its optics, per port. [W]"""
     optic_w: float
     """Power of one optical module. [W]"""
+    planes: int = 1
+    """Networks side by side with no link between their switches."""
+    links_per_port: int = 1
+    """Links that are counted as one port: two of 200 Gbit/s as one of 400."""
+    switch_usd_per_port: float | None = None
+    """Price of a switch, per port; None where nobody says. [USD]"""
+    optic_usd: float | None = None
+    """Price of one optical module with its part of the cable. [USD]"""
     switches_reduce: bool = False
     """Whether its switches can add what they pass on, for software that uses it."""
 

@@ -20,6 +20,7 @@ from clusterplan.errors import ProfileError
 from clusterplan.formulas import carbon, cost, facility, power, reliability
 from clusterplan.hardware import Machine, Storage, System
 from clusterplan.site import Cooling, Operations, Prices, Site
+from clusterplan.wiring import wiring
 
 BARRIER_S = 0.5
 """Assumed: all ranks agree on the step and prepare the copy. Stalls of 0.3 to 0.6 s were measured on 1,500 to 9,000
@@ -870,20 +871,7 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
         standing_w,
     )
 
-    # A level of the network is there if the devices do not fit into one block of the level inside it.
-    inside = np.array([0, *(tier.span_devices for tier in fabric.tiers[:-1])])
-    reaching = [1 / tier.oversubscription for tier in fabric.tiers]
-    uplinks = power.uplinks_per_endpoint(np.array(reaching), (fleet.devices[:, None] > inside).astype(float))
-    endpoints = power.endpoints_per_device(system.scaleout_bytes_per_s, fabric.port_bytes_per_s)
-    # Links of a torus or mesh are copper within their first level; those to a switch are taken as optical.
-    is_optical = fabric.tiers[0].topology == "switch"
-    network = power.fabric_w(
-        fleet.devices,
-        endpoints * power.fat_tree_ports(uplinks),
-        fabric.switch_w_per_port,
-        endpoints * power.fat_tree_optics(uplinks, is_optical),
-        fabric.optic_w,
-    )
+    network = wiring(fabric, system.scaleout_bytes_per_s, fleet.devices).network_w
     store = power.storage_w(
         storage.capacity_bytes,
         storage.w_per_byte,

@@ -429,116 +429,21 @@ def endpoints_per_device(interface_bytes_per_s: ArrayLike, port_bytes_per_s: Arr
 
 
 @formula
-def uplinks_per_endpoint(reaching_fraction: ArrayLike, used: ArrayLike) -> FloatArray:
-    r"""Links between switches of a fat tree, per endpoint, all tiers together.
-
-    Parameters
-    ----------
-    reaching_fraction : array_like
-        Share of an endpoint's bandwidth that reaches each tier from below, shape ``(tier,)``, from inside out: 1 in the
-        first, and in all of a tree that does not block; 0.5 in a tier behind 2:1 over-subscription.
-    used : array_like of bool
-        Whether the cluster is large enough to need each tier, shape ``(layout, tier)``. The first always is.
-
-    Returns
-    -------
-    ndarray
-        Shape ``(layout,)``.
-
-    Notes
-    -----
-    The endpoint's own link ends in the first tier and is not counted; each further tier has one link per endpoint and
-    unit of bandwidth that reaches it: :math:`L - 1` for :math:`L` tiers without blocking [1]_.
-
-    References
-    ----------
-    .. [1] M. Al-Fares, A. Loukissas, and A. Vahdat, "A scalable, commodity data center network architecture," Proc.
-       ACM SIGCOMM, 2008.
-
-    Examples
-    --------
-    One tier, two, and three with half the bandwidth at the top:
-
-    >>> used = [[True, False, False], [True, True, False], [True, True, True]]
-    >>> uplinks_per_endpoint([1, 1, 0.5], used).tolist()
-    [0.0, 1.0, 1.5]
-    """
-    links = _float(reaching_fraction) * _float(used)
-    return np.sum(links[..., 1:], axis=-1)
-
-
-@formula
-def fat_tree_ports(uplinks: ArrayLike) -> FloatArray:
-    """Switch ports per endpoint of a fat tree, all tiers together.
-
-    Parameters
-    ----------
-    uplinks : array_like
-        :func:`uplinks_per_endpoint`, shape ``(layout,)``.
-
-    Returns
-    -------
-    ndarray
-        One facing the endpoint and two for each link between switches, shape ``(layout,)``.
-
-    Examples
-    --------
-    Leaf and spine: one port down, one up, one in the spine:
-
-    >>> float(fat_tree_ports(1))
-    3.0
-    """
-    return 1 + 2 * _float(uplinks)
-
-
-@formula
-def fat_tree_optics(uplinks: ArrayLike, optical_endpoint: ArrayLike) -> FloatArray:
-    """Optical module ends per endpoint of a fat tree, that at the node included.
-
-    Parameters
-    ----------
-    uplinks : array_like
-        :func:`uplinks_per_endpoint`, shape ``(layout,)``.
-    optical_endpoint : array_like of bool
-        Whether the link from node to leaf is optical (a module at both ends) or copper (none).
-
-    Returns
-    -------
-    ndarray
-        Shape ``(layout,)``.
-
-    Examples
-    --------
-    Leaf and spine, with copper and with optics to the nodes:
-
-    >>> fat_tree_optics(1, [False, True]).tolist()
-    [2.0, 4.0]
-    """
-    return 2 * (_float(optical_endpoint) + _float(uplinks))
-
-
-@formula
 def fabric_w(
-    devices: ArrayLike,
-    switch_ports_per_device: ArrayLike,
-    switch_w_per_port: ArrayLike,
-    optics_per_device: ArrayLike,
-    optic_w: ArrayLike,
+    switch_ports: ArrayLike, switch_w_per_port: ArrayLike, optics: ArrayLike, optic_w: ArrayLike
 ) -> FloatArray:
     """Power of the scale-out network: switches and optical modules.
 
     Parameters
     ----------
-    devices : array_like
-        Accelerators that the network connects, shape ``(layout,)``.
-    switch_ports_per_device : array_like
-        Switch ports in all tiers per accelerator.
+    switch_ports : array_like
+        Ports of all switches, in use or not, shape ``(layout,)``.
     switch_w_per_port : array_like
         A switch without modules over its ports: 12 W at 400 Gbit/s, 15 W at 800 Gbit/s. [W]
-    optics_per_device : array_like
-        Module ends per accelerator, those at the node included.
+    optics : array_like
+        Modules, those at the devices included, shape ``(layout,)``.
     optic_w : array_like
-        One module end: 8-12 W at 400 Gbit/s, 14-17 W at 800, 25-30 W at 1600, about 9 W co-packaged. [W]
+        One module: 8-12 W at 400 Gbit/s, 14-17 W at 800, 25-30 W at 1600, about 9 W co-packaged. [W]
 
     Returns
     -------
@@ -556,14 +461,12 @@ def fabric_w(
 
     Examples
     --------
-    Three ports of 10 W and four modules of 10 W for each of 1000 devices:
+    3,000 ports of 10 W and 4,000 modules of 10 W:
 
-    >>> float(fabric_w(1000, 3, 10, 4, 10))
+    >>> float(fabric_w(3000, 10, 4000, 10))
     70000.0
     """
-    per_device_w = _float(switch_ports_per_device) * _float(switch_w_per_port)
-    per_device_w = per_device_w + _float(optics_per_device) * _float(optic_w)
-    return _float(devices) * per_device_w
+    return _float(switch_ports) * _float(switch_w_per_port) + _float(optics) * _float(optic_w)
 
 
 @formula
