@@ -416,10 +416,26 @@ def list_profiles(
     return 0
 
 
-@profiles.command("show")
-@takes("profiles", *OUTPUT)
+@profiles.command(
+    "show",
+    help=_help(
+        "Show every figure of a profile with its unit, kind and source; of a fabric also its parts at a size.",
+        "clusterplan profiles show dgx-h100",
+        "clusterplan profiles show roce-400g --devices 24576 --hardware dgx-h100",
+    ),
+)
+@takes("prices", "profiles", *OUTPUT)
 def show_profile(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As dgx-h100, or systems/dgx-h100.")], **given: Any
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As dgx-h100, or systems/dgx-h100.")],
+    devices: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Of a fabric: levels, switches, cables, power and price at so many devices."),
+    ] = None,
+    hardware: Annotated[
+        str | None,
+        typer.Option(metavar="SYSTEM", help="With --devices: what they sit in. [default: a port for each]"),
+    ] = None,
+    **given: Any,
 ) -> int:
     """Show every figure of a profile with its unit, kind and source."""
     with _output(given) as write:
@@ -429,8 +445,34 @@ def show_profile(
         catalog = _catalog(given)
         folder, name = _named(catalog, name)
         record: Any = catalog.load(FOLDERS[folder], name)
-        write(report.profile_document(folder, name, str(catalog.path(folder, name)), record))
+        if devices is not None:
+            write(_fabric_document(catalog, folder, record, devices, hardware, given["prices"]))
+        elif hardware is not None or given["prices"] is not None:
+            raise ClusterplanError("goes with --devices", where="--prices" if hardware is None else "--hardware")
+        else:
+            write(report.profile_document(folder, name, str(catalog.path(folder, name)), record))
     return 0
+
+
+def _fabric_document(
+    catalog: Catalog, folder: str, fabric: Any, devices: str, hardware: str | None, prices: str | None
+) -> dict[str, Any]:
+    """A fabric at a number of devices."""
+    from clusterplan import report, units
+    from clusterplan.hardware import System
+    from clusterplan.site import Prices
+    from clusterplan.wiring import device_bytes_per_s, wiring
+
+    if folder != "fabrics":
+        raise ClusterplanError(f"is for fabrics; {fabric.name} is one of the {folder}", where="--devices")
+    count = units.parse(devices, "devices", where="--devices")
+    most = fabric.tiers[-1].span_devices
+    if count > most:
+        raise ClusterplanError(f"{count:,} are more than the {most:,} that {fabric.name} joins", where="--devices")
+    system = None if hardware is None else catalog.load(System, hardware)
+    rate = device_bytes_per_s(fabric, system)
+    listed = catalog.load(Prices, prices or catalog.defaults().prices)
+    return report.fabric_document(fabric, wiring(fabric, rate, count), count, rate, system, listed)
 
 
 @profiles.command("check")

@@ -331,7 +331,7 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
     # Products are overlapped with their traffic by copies inside a scale-up domain; across nodes nothing of it hides.
     inside = question.domain_devices % cuts.tp == 0
     exposed = {
-        "tp": network.exposed_s(traffic["tp"], stack.tp_hidden_fraction, np.where(inside, work, 0.0)),
+        "tp": network.exposed_s(traffic["tp"], stack.tp_hidden_fraction, np.where(inside, work - core, 0.0)),
         "cp": network.exposed_s(traffic["cp"], stack.cp_hidden_fraction, core),
         "ep": network.exposed_s(traffic["ep"], stack.ep_hidden_fraction, work),
     }

@@ -10,7 +10,10 @@ import numpy as np
 
 from clusterplan.arrays import ArrayLike, BoolArray, FloatArray
 from clusterplan.formulas import power, topology
-from clusterplan.hardware import Fabric
+from clusterplan.hardware import Fabric, System
+
+TORUS_LINKS = 6
+"""Links of a device in a torus of three axes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,13 @@ class _Asked:
     @property
     def endpoint_links(self) -> FloatArray:
         return self.devices * self.links_per_device
+
+
+def device_bytes_per_s(fabric: Fabric, system: System | None) -> float:
+    """Rate of a device into the fabric, one way: that of the system, else a port, or six links of a torus. [byte/s]"""
+    if fabric.tiers[0].topology == "torus":
+        return TORUS_LINKS * fabric.port_bytes_per_s
+    return fabric.port_bytes_per_s if system is None else system.scaleout_bytes_per_s
 
 
 def wiring(fabric: Fabric, interface_bytes_per_s: float, devices: ArrayLike) -> Wiring:
@@ -199,7 +209,7 @@ def _torus(asked: _Asked) -> _Parts:
         failure_devices=np.where(
             faces > 0, np.minimum(faces / np.maximum(switches, 1), asked.devices[:, None]), np.nan
         ),
-        lost_fraction=np.where(faces > 0, 1 / 6, np.nan),
+        lost_fraction=np.where(faces > 0, 1 / TORUS_LINKS, np.nan),
         bisection_bytes_per_s=topology.torus_bisection_bytes_per_s(
             asked.devices, longest_side(asked.devices, block), asked.fabric.port_bytes_per_s
         ),

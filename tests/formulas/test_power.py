@@ -13,8 +13,6 @@ from clusterplan.formulas.power import (
     energy_j,
     energy_kwh,
     fabric_w,
-    fat_tree_optics,
-    fat_tree_ports,
     nameplate_w,
     node_w,
     overhead_w,
@@ -23,7 +21,6 @@ from clusterplan.formulas.power import (
     storage_w,
     swing_w,
     together_w,
-    uplinks_per_endpoint,
 )
 
 # Matrix products, memory-bound kernels, exposed communication, waiting: middle of the documented ranges.
@@ -175,22 +172,9 @@ def test_peak_is_what_is_set_aside_but_no_less_than_the_mean():
 # Network, storage, whole clusters -------------------------------------------------------------------------------------
 
 
-def test_fat_tree_against_counted_parts():
-    # A three-tier tree of radix-64 switches for 65,536 endpoints: 5 * 65536 / 64 = 5120 switches, 131,072 inner links.
-    uplinks = uplinks_per_endpoint([1, 1, 1], [True, True, True])
-    assert fat_tree_ports(uplinks) * 65536 / 64 == 5120
-    assert fat_tree_optics(uplinks, False) * 65536 == 2 * 131072
-
-
-def test_oversubscription_saves_ports():
-    ports = fat_tree_ports([uplinks_per_endpoint([1, share], [True, True]) for share in (0.25, 0.5, 1)])
-    assert_array_equal(ports, [1.5, 2, 3])
-
-
 def test_two_tiers_at_400_gbit():
     # MLPerf Training v4.0: 59.57 kW estimated for 512 devices; 747 W typical for a 64-port switch, 8-12 W a module.
-    uplinks = uplinks_per_endpoint([1, 1], [True, True])
-    switches_and_optics_w = fabric_w(512, fat_tree_ports(uplinks), 747 / 64, fat_tree_optics(uplinks, True), 10)
+    switches_and_optics_w = fabric_w(24 * 64, 747 / 64, 4 * 512, 10)
     adapters_w = 512 * 25
     assert 60 < switches_and_optics_w / 512 < 130
     assert_allclose(switches_and_optics_w + adapters_w, 59570, rtol=0.2)
@@ -221,7 +205,7 @@ def test_array_equals_scalars():
     assert_allclose(accelerator_w(100, 700, 0.8, clock, 2.5), [accelerator_w(100, 700, 0.8, c, 2.5) for c in clock])
     devices = np.array([100.0, 400.0, 700.0])
     assert_allclose(hgx_h100_w(devices, 0.1), [hgx_h100_w(w, 0.1) for w in devices])
-    assert_allclose(fabric_w(devices, 3, 12, 4, 10), [fabric_w(n, 3, 12, 4, 10) for n in devices])
+    assert_allclose(fabric_w(devices, 12, devices, 10), [fabric_w(n, 12, n, 10) for n in devices])
     assert_allclose(
         capped_clock_fraction(50, 700, devices, 1, 3), [capped_clock_fraction(50, 700, w, 1, 3) for w in devices]
     )

@@ -1,8 +1,9 @@
 """What a scale-out network is made of at a number of devices: switches, links, modules; what one fault or a cut does.
 
 Three shapes: *trees* of switches (fat trees, rail-optimised or in planes, over-subscribed or not), *meshes* (switches
-all to all in a group, groups all to all: a dragonfly) and *tori* of blocks that optical circuit switches join. A network
-is a list of levels from inside out. Arrays have shape ``(layout, tier)``, or ``(layout,)`` where a level does not matter.
+all to all in a group, groups all to all: a dragonfly) and *tori* of blocks that optical circuit switches join. A
+network is a list of levels from inside out. Arrays have shape ``(layout, tier)``, or ``(layout,)`` where a level does
+not matter.
 """
 
 from __future__ import annotations

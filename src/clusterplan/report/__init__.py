@@ -14,6 +14,7 @@ from clusterplan.report.comparison import COMPARISON, comparison, comparison_blo
 from clusterplan.report.encoding import encodable
 from clusterplan.report.evidence import evidence_blocks
 from clusterplan.report.explanation import EXPLANATION, explanation_blocks
+from clusterplan.report.fabric import FABRIC, fabric_blocks, fabric_document
 from clusterplan.report.lines import rows_of, to_csv
 from clusterplan.report.markdown import to_markdown
 from clusterplan.report.model import MODEL, model_blocks, model_document
@@ -34,6 +35,7 @@ from clusterplan.report.validation import VALIDATION, validation_blocks, validat
 
 __all__ = [
     "FORMATS", "WIDTH", "Block", "Page", "apportioned", "blocks_of", "calibration_document", "comparison", "encodable",
+    "fabric_document",
     "model_document", "profile_document", "profiles_document", "reason", "render", "rows_of", "said", "said_in",
     "to_json", "tree", "validation_document",
 ]  # fmt: skip
@@ -73,6 +75,7 @@ def blocks_of(document: Document, page: Page) -> Iterator[Block]:
         CALIBRATION: calibration_blocks,
         COMPARISON: comparison_blocks,
         EXPLANATION: explanation_blocks,
+        FABRIC: fabric_blocks,
         MODEL: model_blocks,
         PROFILE: profile_blocks,
         PROFILES: profiles_blocks,
