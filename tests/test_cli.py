@@ -313,6 +313,26 @@ def test_a_model_with_a_slip():
     refused(run("profiles", "list", "sytems"), "systems")
 
 
+def test_a_fabric_at_a_size():
+    told = json.loads(run("profiles", "show", "ndr-fat-tree", "--devices", "2048", "--json").stdout)
+    assert (told["switches"], told["optics"], told["bisection_bytes_per_s"]) == (96, 8192, 2048 / 2 * 50e9)
+    assert [tier["switches"] for tier in told["tiers"]] == [64, 32, 0]
+    assert told["network_usd"] == told["switch_usd"] + told["optic_usd"]
+    assert told["missing"] == []
+    text = run("profiles", "show", "roce-400g-7to1", "--devices", "24576", "--hardware", "dgx-h100").stdout
+    for part in ("scale-up", "7:1", "87.8 TB/s", "1,536", "switch_ports of that level", "optic_usd"):
+        assert part in text
+    assert run("profiles", "show", "ndr-fat-tree", "--devices", "64", "--format", "csv").exit_code == 0
+
+
+def test_a_fabric_at_a_size_that_it_does_not_have():
+    show = ("profiles", "show")
+    refused(run(*show, "ndr-fat-tree", "--devices", "1M"), "65,536")
+    refused(run(*show, "dgx-h100", "--devices", "8"), "is for fabrics")
+    refused(run(*show, "ndr-fat-tree", "--hardware", "dgx-h100"), "--devices")
+    refused(run(*show, "ndr-fat-tree", "--devices", "8", "--hardware", "dgx-h10"), "dgx-h100")
+
+
 def test_no_hardware():
     refused(run("size", "gpt-1t"), "--hardware", "dgx-h100")
 

@@ -205,7 +205,7 @@ def test_a_fabric_spans_a_large_cluster(name):
     fabric = CATALOG.load(Fabric, name)
     assert 1e9 <= fabric.port_bytes_per_s <= 3.1e11
     assert fabric.tiers[-1].span_devices >= 1024
-    assert all(1e-7 <= tier.latency_s <= 1e-3 for tier in fabric.tiers)
+    assert all(1e-7 <= tier.latency_s <= (1e-1 if "sites" in tier.name else 1e-3) for tier in fabric.tiers)
 
 
 @every(Cooling)

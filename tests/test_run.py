@@ -728,11 +728,22 @@ def test_network_of_devices_that_share_a_port():
     assert_allclose(watts / 2048, 35)
 
 
-def test_links_of_a_torus_end_in_copper():
+def test_links_of_a_torus_end_in_mirrors():
+    # 8 cubes of 256: 6 faces of 256^(2/3) links each, with a port and a module at one end, 10 W each
     given = quiet()
     torus = replace(FABRIC, tiers=(replace(FABRIC.tiers[0], topology="torus"), *FABRIC.tiers[1:]))
     given = replace(given, machine=replace(given.machine, fabric=torus))
-    assert_allclose(run.evaluate(given, work(2048)).energy.it.network_w / 2048, 50)
+    watts = run.evaluate(given, work(2048)).energy.it.network_w
+    assert_allclose(watts, 8 * 6 * 256 ** (2 / 3) * 20)
+
+
+def test_whole_switches_draw_power():
+    tiers = tuple(replace(tier, switch_ports=64) for tier in FABRIC.tiers)
+    given = quiet()
+    given = replace(given, machine=replace(given.machine, fabric=replace(FABRIC, tiers=tiers)))
+    # 40 devices on one leaf of 64 ports; 136 on five leaves and three spines; two modules for each link
+    watts = run.evaluate(given, work([40, 136])).energy.it.network_w
+    assert_allclose(watts, [10 * (64 + 80), 10 * (8 * 64 + 4 * 136)])
 
 
 def test_peak_is_at_least_the_mean():

@@ -78,7 +78,7 @@ def test_hpn_7():
 
 
 def test_megascale():
-    """Recalled from MegaScale, NSDI 2024: switches of 64 x 400G, split in two of 200G to devices: 64 nodes at a leaf."""
+    """Recalled from MegaScale, NSDI 2024: switches of 64 x 400G, split in two of 200G down; 64 nodes at a leaf."""
     shipped = fabric("roce-200g")
     spans = (512, 8192, 524288)
     tiers = tuple(replace(t, span_devices=s, switch_ports=128) for t, s in zip(shipped.tiers, spans, strict=True))

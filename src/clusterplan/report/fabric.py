@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clusterplan import __version__
 from clusterplan.hardware import Fabric, System
@@ -12,7 +12,9 @@ from clusterplan.report.blocks import Block, Document
 from clusterplan.report.quantities import said
 from clusterplan.site import Prices
 from clusterplan.units import format_fraction
-from clusterplan.wiring import Wiring
+
+if TYPE_CHECKING:  # lists of profiles need no arrays
+    from clusterplan.wiring import Wiring
 
 FABRIC = "clusterplan/fabric-1"
 
