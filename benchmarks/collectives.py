@@ -219,9 +219,16 @@ TAIL = """## What is counted how
 - Dispatch and combine of DeepEP and UCCL-EP: bytes that a device sends, one copy of a token for each node that it goes
   to (inside one node: for each device), 4,096 tokens of 7,168 elements to 8 experts; the low-latency kernels send one
   copy for each of the 8 experts of 128 tokens.
+- What the ceiling of SimAI's all-to-all table is, and how many bytes the long messages of DeepEP and the GB/s rows of
+  UCCL-EP were, is our reading of the sources: the first is not stated beside the table, the others follow from the
+  number of tokens.
+- Rows *check* gave no constant, but they were seen while the formulas were chosen: which ways a collective has, that
+  all-to-all starts as late as a ring, and what EFA is taken to reach. They show that one set of formulas holds for all,
+  not what it does on networks that nobody here has seen.
 - Not taken: tables without ranks or network (four nodes of A100), pass thresholds, messages below 64 KiB.
 
 ## What is missed
+- All-reduce over several domains: a median of about 20 % on rows *check*, against 9 % on all; half of the rows are EFA.
 - GB200 over 20 racks: half of the measured time. The library that was measured brings 72 interfaces of a rack to the
   rate of about eight; two racks are right, as the message goes over the network once.
 - Two nodes with DeepEP's kernels for long messages, and UCCL-EP's on two nodes: what is forwarded inside the node costs
