@@ -56,6 +56,12 @@ CASES = {
     "pp > 1 needs a schedule": ({}, {"pp": 2, "schedule": "none"}, DENSE, "1f1b"),
     "interleaving needs vpp > 1": ({}, {"pp": 2, "schedule": "interleaved"}, DENSE, "vpp = 2 or more"),
     "vpp needs interleaving": ({}, {"pp": 2, "vpp": 2, "schedule": "1f1b"}, DENSE, "vpp = 1"),
+    "two directions need even stages and enough micro-batches": (
+        {},
+        {"pp": 4, "schedule": "dualpipe", "dp": 16},
+        DENSE,
+        "8 micro-batches or more",
+    ),
     "interleaving divides micro-batches by pp": ({}, {"pp": 3, "vpp": 2, "batch": 64}, DENSE, "63 or 66"),
 }
 

@@ -72,7 +72,16 @@ def every_layout(looked, **axes):
     cut, pipe, dp = np.array(rows).T
     pp, vpp = np.array(pipes)[pipe].T
     listed = space.expand(
-        ask, table, cut, pp, vpp, dp, np.full(len(cut), looked.shardings[0]), 0 * cut, looked.demands.devices[0]
+        ask,
+        table,
+        cut,
+        pp,
+        vpp,
+        dp,
+        np.full(len(cut), looked.shardings[0]),
+        0 * cut,
+        0 * cut - 1,
+        fewest=looked.demands.devices[0],
     )
     legal = ~np.any(list(broken_layout_rules(listed, table, limits(ask)).values()), axis=0)
     legal &= used_devices(listed, table) >= looked.fewest_used
@@ -597,3 +606,30 @@ def test_fixes_name_the_least_block_and_the_allocator():
     allocator = [fix for fix in search.estimate(barely).fixes if "expandable_segments" in fix.change]
     assert [fix.fits for fix in allocator] == [True]
     assert allocator[0].slower_fraction == 0
+
+
+def test_schedules_beyond_the_defaults_join_if_they_may():
+    given = {"hardware": "dgx-a100", "stack": "megatron-lm-zero-bubble", "devices": (32, 48), "objective": "wall"}
+    axes = {"tp": 1, "pp": 8, "micro_batch": 1, "global_batch": 64, "of": replace(TINY, layers=16), "recompute": "none"}
+    plain, allowed = (search.size(asked(**given, **axes, allow=names)).plan for names in ((), ("zb-2p",)))
+    assert layout_document(plain)["schedule"] == "1f1b"
+    assert layout_document(allowed)["schedule"] == "zb-2p"
+    assert allowed.step.time.bubble_s < plain.step.time.bubble_s
+    fixed = search.size(asked(**given, **axes, schedule="zb-1p")).plan
+    assert layout_document(fixed)["schedule"] == "zb-1p"
+
+
+def test_both_directions_hold_two_copies_and_hide_experts():
+    of = {"of": replace(TINY_MOE, layers=8, mtp_layers=0), "devices": (16, 16), "pp": 4, "ep": 4, "micro_batch": 1}
+    resolved = asked(**of, global_batch=64)
+    (on,) = resolved.hardware
+    able = replace(on, stack=replace(on.stack, schedules=(*on.stack.schedules, "dualpipe")))
+    plain, both = (
+        search.estimate(replace(resolved, hardware=(able,), scenario=replace(resolved.scenario, schedule=name))).plan
+        for name in ("1f1b", "dualpipe")
+    )
+    assert_allclose(both.memory.weights_bytes, 2 * plain.memory.weights_bytes)
+    assert_allclose(both.memory.optimizer_bytes, plain.memory.optimizer_bytes)
+    assert both.step.time.ep_exposed_s < plain.step.time.ep_exposed_s
+    assert both.step.time.contention_s > plain.step.time.contention_s
+    assert both.step.time.bubble_s < plain.step.time.bubble_s

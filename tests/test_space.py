@@ -145,7 +145,18 @@ def test_expanded_layouts_are_legal():
     rng = np.random.default_rng(5)
     cut = rng.integers(0, some.size, 2000)
     pp, vpp = np.array(pairs)[rng.integers(0, len(pairs), 2000)].T
-    rows = space.expand(ask, some, cut, pp, vpp, rng.integers(1, 17, 2000), np.ones(2000, int), np.zeros(2000, int), 1)
+    rows = space.expand(
+        ask,
+        some,
+        cut,
+        pp,
+        vpp,
+        rng.integers(1, 17, 2000),
+        np.ones(2000, int),
+        np.zeros(2000, int),
+        np.full(2000, space.USUAL),
+        fewest=1,
+    )
     broken = broken_layout_rules(rows, some, limits(ask))
     # what depends on numbers of replicas may fail and is counted; what the axes decide may not
     assert {name for name, mask in broken.items() if mask.any()} <= {

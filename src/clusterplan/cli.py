@@ -121,7 +121,9 @@ OPTIONS: dict[str, Any] = {
         "--recompute", "MODE", "none, selective, block:LAYERS of a stage, or full. [default: the least that fits]"
     ),
     "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3, fsdp or hsdp."),
-    "schedule": _text("--schedule", "NAME", "none, 1f1b, interleaved, zb-1p or zb-2p. [default: by pp and vpp]"),
+    "schedule": _text(
+        "--schedule", "NAME", "none, 1f1b, interleaved, zb-1p, zb-2p, zb-v or dualpipe. [default: by pp and vpp]"
+    ),
     "offload": _text("--offload", "WHAT", "Kept in host memory: none, optimizer, activations or both. [default: none]"),
     "simulate": _option(bool, "--simulate", help="Simulate runs of the plan, failure by failure."),
     "runs": _text("--runs", "N", "Runs to simulate. [default: 2000, fewer where very many failures are drawn]"),

@@ -15,7 +15,7 @@ Topology = Literal["switch", "mesh", "torus"]
 Recompute = Literal["none", "selective", "block", "full"]
 Offload = Literal["optimizer", "activations"]
 Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
-Schedule = Literal["none", "1f1b", "interleaved", "zb-1p", "zb-2p"]
+Schedule = Literal["none", "1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v", "dualpipe"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

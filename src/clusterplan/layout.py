@@ -26,9 +26,10 @@ SHARDING = ("none", "zero1", "zero2", "zero3", "fsdp", "hsdp")
 """What data-parallel ranks share instead of repeating; a table holds the index. ``hsdp`` shares inside a scale-up
 domain and repeats over domains."""
 
-SCHEDULES = ("none", "1f1b", "interleaved", "zb-1p", "zb-2p")
+SCHEDULES = ("none", "1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v", "dualpipe")
 """Pipeline schedules; a table holds the index. ``none`` is a pipeline of one stage; ``zb-1p`` and ``zb-2p`` are the
-zero-bubble schedules with once and twice the activations of 1F1B."""
+zero-bubble schedules with once and twice the activations of 1F1B, ``zb-v`` the one whose stages lie in a V;
+``dualpipe`` feeds the pipeline from both ends."""
 
 OFFLOAD = ("none", "optimizer", "activations", "both")
 """What waits in host memory; a table holds the index. The optimizer's states are updated there, too."""
@@ -253,6 +254,8 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
         "vpp needs interleaving": (layouts.vpp > 1) & ~interleaved & ~unscheduled,
         "interleaving needs vpp > 1": interleaved & (layouts.vpp == 1),
         "interleaving divides micro-batches by pp": interleaved & (batches % layouts.pp != 0),
+        "two directions need even stages and enough micro-batches": (layouts.schedule == SCHEDULES.index("dualpipe"))
+        & ((layouts.pp % 2 != 0) | (batches % 2 != 0) | (batches < 2 * layouts.pp)),
     }
 
 
@@ -313,6 +316,8 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         "pp > 1 needs a schedule": f"schedule none with pp = {pp}; {'interleaved' if vpp > 1 else '1f1b'}",
         "vpp needs interleaving": f"vpp = {vpp} with schedule {schedule}; vpp = 1",
         "interleaving needs vpp > 1": "schedule interleaved with vpp = 1; 1f1b, or vpp = 2 or more",
+        "two directions need even stages and enough micro-batches": f"schedule dualpipe with pp = {pp} and "
+        f"{batch // unit} micro-batches; even ones, {2 * pp} micro-batches or more",
         "interleaving divides micro-batches by pp": f"{batch // unit} micro-batches are no multiple of pp = {pp}; "
         f"nearest global batch: {multiples(batch, unit * pp)}",
     }

@@ -150,6 +150,7 @@ class Bench:
     pairs: Pairs
     shardings: tuple[int, ...]
     offloads: tuple[int, ...]
+    schedules: tuple[int, ...]
     is_block_free: bool
     """Whether the search chooses how many layers run again."""
     dp: int | None
@@ -169,14 +170,14 @@ class Bench:
         return step.stage_table(self.question, self.table, cut, self.pipes, pipe)
 
     @property
-    def methods(self) -> list[tuple[int, int]]:
-        """Pairs of a sharding and what is kept in host memory."""
-        return list(itertools.product(self.shardings, self.offloads))
+    def methods(self) -> list[tuple[int, int, int]]:
+        """Combinations of a sharding, what is kept in host memory, and a schedule."""
+        return list(itertools.product(self.shardings, self.offloads, self.schedules))
 
-    def expand(self, cut: IntArray, pipe: IntArray, dp: IntArray, sharding: IntArray, offload: IntArray) -> Layouts:
-        """Layouts of pairs with numbers of replicas, on no fewer devices than are asked for."""
+    def expand(self, cut: IntArray, pipe: IntArray, dp: IntArray, *methods: IntArray) -> Layouts:
+        """Layouts of pairs with numbers of replicas and methods, on no fewer devices than are asked for."""
         pp, vpp = self.pipes.pp[pipe], self.pipes.vpp[pipe]
-        return space.expand(self.question, self.cuts, cut, pp, vpp, dp, sharding, offload, self.demands.devices[0])
+        return space.expand(self.question, self.cuts, cut, pp, vpp, dp, *methods, fewest=self.demands.devices[0])
 
 
 def make_bench(
@@ -219,6 +220,7 @@ def make_bench(
         pairs=Pairs(cut=cut, pipe=pipe, devices=stage * pipes.pp[pipe], stride=expert // np.gcd(expert, stage)),
         shardings=tuple(space.shardings(question, fixed, allow)),
         offloads=tuple(space.offloads(question, fixed, allow)),
+        schedules=tuple(space.schedules(question, fixed, allow)),
         is_block_free=fixed.recompute is None and "block" in stack.recompute,
         dp=fixed.dp,
         fewest_used=fewest_used(question, circumstances, demands.devices[0]),
@@ -480,7 +482,7 @@ def around_best(found: Found, fastest: Fastest, tally: Tally) -> tuple[Bench, Ca
     away = np.where(found.feasible, 0.0, shortfall(found.bench.demands, found.outcome))
     seen: dict[tuple[int, ...], int] = {}
     for row in np.lexsort((found.value, away)):
-        axes = (layouts.cut, layouts.pp, layouts.vpp, layouts.sharding, layouts.offload)
+        axes = (layouts.cut, layouts.pp, layouts.vpp, layouts.sharding, layouts.offload, layouts.schedule)
         key = tuple(int(axis[row]) for axis in axes)
         seen.setdefault(key, int(row))
         if len(seen) >= REFINED:
@@ -495,7 +497,7 @@ def around_best(found: Found, fastest: Fastest, tally: Tally) -> tuple[Bench, Ca
     dp = np.concatenate(counts)
     pair, dp = pair[dp > 0], dp[dp > 0]
     pipe = pipe_of(bench, best)
-    more = bench.expand(best.cut[pair], pipe[pair], dp, best.sharding[pair], best.offload[pair])
+    more = bench.expand(best.cut[pair], pipe[pair], dp, best.sharding[pair], best.offload[pair], best.schedule[pair])
     reachable = np.flatnonzero(used_devices(more, bench.cuts) <= bench.question.machine.largest_cluster)
     stages = bench.stages(best.cut, pipe)
     fastest = replace(fastest, bench=bench)

@@ -60,6 +60,7 @@ class Fixed:
     micro_batch: int | None = None
     recompute: str | None = None
     sharding: str | None = None
+    schedule: str | None = None
     offload: str | None = None
 
 
@@ -187,13 +188,16 @@ def why_none(question: Question, fixed: Fixed) -> str:
         micro_batch=one(fixed.micro_batch),
         **Recomputation(mode="none").columns(1),
     )
-    layouts = expand(
-        question, cuts, 0 * one(1), one(fixed.pp), one(fixed.vpp), one(fixed.dp), 0 * one(1), 0 * one(1), 0
-    )
+    no = 0 * one(1)
+    usual = USUAL * one(1)
+    layouts = expand(question, cuts, no, one(fixed.pp), one(fixed.vpp), one(fixed.dp), no, no, usual, fewest=0)
     rules = {**broken_cut_rules(cuts, limits), **broken_layout_rules(layouts, cuts, limits)}
     broken = [repairs(rule, layouts, cuts, limits) for rule, mask in rules.items() if mask[0] and rule not in BY_SIZE]
     return "; ".join(broken) or "no layout has all of the given axes"
 
+
+USUAL = -1
+"""In place of a schedule: none for one stage, interleaved for several chunks, else plain 1F1B."""
 
 BY_SIZE = ("batch divides by dp × micro-batch", "batch near its target", "dp × cp × tp divides by ep × etp")
 """Rules that depend on the number of replicas, which the search chooses."""
@@ -243,21 +247,22 @@ def expand(
     dp: IntArray,
     sharding: IntArray,
     offload: IntArray,
+    schedule: IntArray,
+    *,
     fewest: int,
 ) -> Layouts:
     """Layouts with the batch nearest to the target, in whole purchase units of ``fewest`` devices or more."""
     batch = nearest_batch(question, dp, cuts.micro_batch[cut], np.where(vpp > 1, pp, 1))
     used = cuts.tp[cut] * cuts.cp[cut] * pp * dp
-    schedule = np.where(
-        pp == 1, SCHEDULES.index("none"), np.where(vpp > 1, SCHEDULES.index("interleaved"), SCHEDULES.index("1f1b"))
-    )
+    plain = np.where(vpp > 1, SCHEDULES.index("interleaved"), SCHEDULES.index("1f1b"))
+    usual = np.where(pp == 1, SCHEDULES.index("none"), plain)
     return Layouts(
         cut=cut,
         pp=pp,
         vpp=vpp,
         dp=dp,
         sharding=sharding,
-        schedule=schedule,
+        schedule=np.where(schedule == USUAL, usual, schedule),
         offload=offload,
         global_batch=batch,
         bought_devices=bought_devices(question, used, fewest),
@@ -280,3 +285,13 @@ def offloads(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[i
     if "offload" not in allow:
         return [0]
     return [index for index, what in enumerate(OFFLOAD) if question.machine.why_not_offloaded(what) is None]
+
+
+def schedules(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[int]:
+    """Indices of the schedules that are tried for each pipeline: the usual one, and those that are allowed besides."""
+    if fixed.schedule is not None:
+        return [SCHEDULES.index(fixed.schedule)]
+    usual = ("none", "1f1b", "interleaved")
+    own = question.machine.stack.default_schedules
+    more = [s for s in question.machine.stack.schedules if s not in usual and (s in own or s in allow)]
+    return [USUAL, *(SCHEDULES.index(s) for s in more)]

@@ -28,6 +28,9 @@ from clusterplan.layout import (
     used_devices,
 )
 
+HELD = (pipeline.HELD_BY_SCHEDULE, pipeline.LEVEL_BY_SCHEDULE, pipeline.MORE_BY_SCHEDULE)
+"""What a schedule holds in flight."""
+
 OFFLOAD_HIDDEN_FRACTION = 0.9
 """Most of the copies of activations to the host and back that hide behind other work (assumed)."""
 
@@ -294,10 +297,13 @@ def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: Stage
         in_flight(cuts, layouts, stages), stages.layers[pair], OFFLOADS_ACTIVATIONS[layouts.offload][:, None]
     )
     is_resident = ~OFFLOADS_OPTIMIZER[layouts.offload]
+    copies = pipeline.COPIES_BY_SCHEDULE[layouts.schedule][:, None]
     logits = shapes.logits(question.model, cuts, question.job.seq_len, question.software)[layouts.cut]
     parts = {
-        "weights_bytes": state(stack.kept_weight_bytes(precision), split.weights, split.expert_weights),
-        "gradients_bytes": state(stack.kept_gradient_bytes(precision), split.gradients, split.expert_gradients),
+        "weights_bytes": state(copies * stack.kept_weight_bytes(precision), split.weights, split.expert_weights),
+        "gradients_bytes": state(
+            copies * stack.kept_gradient_bytes(precision), split.gradients, split.expert_gradients
+        ),
         "optimizer_bytes": state(stack.optimizer_bytes * is_resident[:, None], split.optimizer, split.expert_optimizer),
         "activations_bytes": memory.activation_bytes(stages.saved_bytes[pair], resident, stages.working_bytes[pair]),
         "logits_bytes": memory.logits_bytes(stages.is_last[pair] * logits[:, None], stack.logit_bytes),
@@ -324,7 +330,7 @@ def in_flight(cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
         layouts.pp[:, None],
         layouts.vpp[:, None],
         micro_batches(layouts, cuts)[:, None],
-        pipeline.HELD_BY_SCHEDULE[layouts.schedule][:, None],
+        *(table[layouts.schedule][:, None] for table in HELD),
     )
 
 
@@ -486,19 +492,24 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
         ),
         axis=1,
     )
+    ep_exposed = pipeline.steady_s(batches, slowest["ep_exposed_s"])
+    ep_left = network.paired_s(ep_exposed, pipeline.EP_EXPOSED_BY_SCHEDULE[layouts.schedule])
     copies_exposed, copies_contention = _offload(question, layouts, stages, batches)
     parts = {
         "compute_s": pipeline.steady_s(batches, slowest["compute_s"]),
         "recompute_s": pipeline.steady_s(batches, slowest["recompute_s"]),
         "tp_exposed_s": pipeline.steady_s(batches, slowest["tp_exposed_s"]),
         "cp_exposed_s": pipeline.steady_s(batches, slowest["cp_exposed_s"]),
-        "ep_exposed_s": pipeline.steady_s(batches, slowest["ep_exposed_s"]),
+        "ep_exposed_s": ep_left,
         "pp_exposed_s": network.exposed_s(
             pipeline.steady_s(batches, sends), stack.pp_hidden_fraction, pipeline.steady_s(batches, slowest["work_s"])
         ),
         "dp_exposed_s": dp_exposed,
         "offload_exposed_s": copies_exposed,
-        "contention_s": pipeline.steady_s(batches, slowest["contention_s"]) + dp_contention + copies_contention,
+        "contention_s": pipeline.steady_s(batches, slowest["contention_s"])
+        + dp_contention
+        + copies_contention
+        + network.contention_s(ep_exposed, ep_left, stack.contention_fraction),
         "bubble_s": pipeline.bubble_s(
             stages.all_stages_s[pair],
             slowest["work_s"],

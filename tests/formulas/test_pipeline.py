@@ -128,9 +128,13 @@ def test_array_equals_scalars():
 # P. Qi et al., "Zero Bubble Pipeline Parallelism," 2023: ZB-2p leaves hardly a bubble and holds twice the activations.
 def test_zero_bubble_schedules_trade_memory_for_the_fill():
     fills = [pipeline.bubble_s(8.0, 1.0, 0.0, 8, 1, share) for share in pipeline.FILL_BY_SCHEDULE]
-    none, plain, interleaved, once, twice = fills
+    none, plain, interleaved, once, twice, v_shaped, both_ways = fills
     assert none == 0
     assert plain == interleaved == 7
-    assert twice < 0.15 * plain < once < 0.5 * plain
-    held = [pipeline.micro_batches_in_flight(0, 8, 1, 64, factor) for factor in pipeline.HELD_BY_SCHEDULE]
-    assert held == [8, 8, 8, 8, 16]
+    assert twice == v_shaped < 0.15 * plain < once == both_ways < 0.5 * plain
+    tables = (pipeline.HELD_BY_SCHEDULE, pipeline.LEVEL_BY_SCHEDULE, pipeline.MORE_BY_SCHEDULE)
+    first, last = (
+        [float(pipeline.micro_batches_in_flight(s, 8, 1, 64, *of)) for of in zip(*tables, strict=True)] for s in (0, 7)
+    )
+    assert first == [8, 8, 8, 8, 16, 8, 9]
+    assert last == [1, 1, 1, 1, 2, 8, 9]

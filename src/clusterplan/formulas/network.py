@@ -568,3 +568,31 @@ def jitter_s(step_s: ArrayLike, nodes: ArrayLike, noise_fraction: ArrayLike) -> 
     """
     nodes = np.asarray(nodes, dtype=float)
     return np.asarray(step_s, dtype=float) * noise_fraction * np.sqrt(2 * np.log(np.maximum(nodes, 1.0)))
+
+
+@formula
+def paired_s(exposed_s: ArrayLike, remaining_fraction: ArrayLike) -> FloatArray:
+    """Exposed traffic that remains where micro-batches of two directions run in pairs.
+
+    Parameters
+    ----------
+    exposed_s : array_like
+        Traffic that one direction's own compute does not hide, shape ``(layout,)``. [s]
+    remaining_fraction : array_like
+        Part of it that the other direction's compute does not hide either; 1 where there is no other direction.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    References
+    ----------
+    .. [1] DeepSeek-AI, "DeepSeek-V3 Technical Report," arXiv:2412.19437, section 3.2.1.
+
+    Examples
+    --------
+    >>> float(paired_s(2.0, 0.2))
+    0.4
+    """
+    return np.asarray(exposed_s, dtype=float) * remaining_fraction

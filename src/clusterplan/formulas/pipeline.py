@@ -7,13 +7,29 @@ import numpy as np
 from clusterplan.arrays import ArrayLike, FloatArray
 from clusterplan.trace import formula
 
-FILL_BY_SCHEDULE = np.array([0.0, 1.0, 1.0, 0.415, 0.10])
-"""Part of the 1F1B fill that remains, by schedule (none, 1f1b, interleaved, zb-1p, zb-2p). Zero-bubble schedules put
-the weights' part of the backward pass into the gaps; 0.415 and 0.10 are fitted to the step times of P. Qi et al., "Zero
-Bubble Pipeline Parallelism," 2023, table 4; their own ideal figures are 1/3 and 0."""
+FILL_BY_SCHEDULE = np.array([0.0, 1.0, 1.0, 0.415, 0.10, 0.10, 0.415])
+"""Part of the 1F1B fill that remains, by schedule (none, 1f1b, interleaved, zb-1p, zb-2p, zb-v, dualpipe). Zero-bubble
+schedules put the weights' part of the backward pass into the gaps; 0.415 and 0.10 are fitted to the step times of P. Qi
+et al., "Zero Bubble Pipeline Parallelism," 2023, table 4; their own ideal figures are 1/3 and 0. Assumed: ZB-V, ideally
+0 too, keeps as much as ZB-2p, and DualPipe, ideally (p - 2) / 3 (p - 1), as much as ZB-1p, whose ideal is the same."""
 
-HELD_BY_SCHEDULE = np.array([1.0, 1.0, 1.0, 1.0, 2.0])
+HELD_BY_SCHEDULE = np.array([1.0, 1.0, 1.0, 1.0, 2.0, 1.0, 1.0])
 """Activations in flight over those of 1F1B, by schedule (same source, section 3)."""
+
+LEVEL_BY_SCHEDULE = np.array([False, False, False, False, False, True, True])
+"""Whether all stages hold as much as the first one of 1F1B, by schedule: their micro-batches run both ways (ZB-V: same
+source, section 6; DualPipe: DeepSeek-V3 report, arXiv:2412.19437, table 2)."""
+
+MORE_BY_SCHEDULE = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+"""Micro-batches in flight besides, by schedule: DualPipe holds p + 1 (same report)."""
+
+COPIES_BY_SCHEDULE = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0])
+"""Copies of weights and gradients, by schedule: with DualPipe each device has a stage of either direction (same
+report)."""
+
+EP_EXPOSED_BY_SCHEDULE = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.2])
+"""Part of the exposed expert traffic that remains, by schedule. DualPipe runs it under the other direction's compute;
+the report has it hidden in full, 0.2 is assumed for what pairs badly."""
 
 
 @formula
@@ -99,6 +115,8 @@ def micro_batches_in_flight(
     virtual_stages: ArrayLike,
     micro_batches: ArrayLike,
     held_factor: ArrayLike = 1.0,
+    is_level: ArrayLike = False,
+    more: ArrayLike = 0.0,
 ) -> FloatArray:
     r"""Micro-batches whose activations a stage holds at once, at most.
 
@@ -110,6 +128,9 @@ def micro_batches_in_flight(
         Stages, chunks that each holds in turn, and micro-batches of a step; they broadcast against ``stage``.
     held_factor : array_like
         Activations that the schedule holds over those of 1F1B, see :data:`HELD_BY_SCHEDULE`.
+    is_level, more : array_like
+        Whether all stages hold as much as the first, and how many micro-batches are held besides, see
+        :data:`LEVEL_BY_SCHEDULE` and :data:`MORE_BY_SCHEDULE`.
 
     Returns
     -------
@@ -137,6 +158,6 @@ def micro_batches_in_flight(
     """
     left = np.asarray(stages, dtype=float) - np.asarray(stage) - 1
     chunks = np.asarray(virtual_stages, dtype=float)
-    plain = left + 1
+    plain = np.where(is_level, np.asarray(stages, dtype=float), left + 1) + more
     interleaved = (2 * left + (chunks - 1) * np.asarray(stages) + 1) / chunks
     return np.minimum(np.where(chunks > 1, interleaved, plain) * held_factor, micro_batches)
