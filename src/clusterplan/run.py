@@ -59,6 +59,8 @@ class Circumstances:
     """What is saved of each: the weight and the optimizer's states. [byte]"""
     deadline_s: float | None = None
     """Time allowed from the start of training; None if there is no limit. [s]"""
+    failures_beside_s: float = 0.0
+    """Failures of parts of the job on other machines, which stop this one too. [1/s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,7 +463,12 @@ def evaluate(circumstances: Circumstances, work: Work) -> Run:
     if system.name not in _listed_usd(prices):
         raise ProfileError(_no_price(prices, system.name), nearest=tuple(sorted(_listed_usd(prices))))
     fleet = fleet_of(circumstances, work.used_devices, work.bought_devices)
-    progress, share = _progress(circumstances, work, fleet)
+    progress, share = progress_of(circumstances, work, fleet)
+    return priced(circumstances, work, fleet, progress, share)
+
+
+def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> Run:
+    """The whole job of each layout, from how long it takes and its share of the storage."""
     energy = _energy(circumstances, work, fleet, progress, share)
     emissions = _carbon(circumstances, fleet, progress, energy)
     paid = _cost(circumstances, fleet, progress, energy, emissions, share)
@@ -539,7 +546,7 @@ class _Trouble:
     load_s: FloatArray
 
 
-def _progress(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[Progress, FloatArray]:
+def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[Progress, FloatArray]:
     """How long the run takes, and its share of the storage."""
     operations, storage = circumstances.operations, circumstances.storage
     system, stack = circumstances.machine.system, circumstances.machine.stack
@@ -636,6 +643,8 @@ def _mtbf_s(circumstances: Circumstances, fleet: Fleet, ideal_s: FloatArray) -> 
         fleet.used_nodes,
         machine.system.failures_per_node_s,
     )
+    if circumstances.failures_beside_s:
+        mtbf = reliability.joint_mtbf_s(mtbf, circumstances.failures_beside_s)
     if operations.early_failure_factor == 1:
         return mtbf
     return reliability.mean_mtbf_s(mtbf, operations.early_failure_factor, operations.early_failure_s, ideal_s)

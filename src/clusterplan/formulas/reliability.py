@@ -138,6 +138,33 @@ def mean_mtbf_s(mtbf_s: ArrayLike, early_factor: ArrayLike, early_s: ArrayLike, 
 
 
 @formula
+def joint_mtbf_s(mtbf_s: ArrayLike, failures_beside_s: ArrayLike) -> FloatArray:
+    """Mean time between failures of a job of which a part stands elsewhere.
+
+    Parameters
+    ----------
+    mtbf_s : array_like
+        Of this part alone, shape ``(layout,)``. [s]
+    failures_beside_s : array_like
+        Failures of the other parts, each of which stops all. [1/s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``; a series system, whose rates add. [s]
+
+    Examples
+    --------
+    A part that fails every hour beside one that fails as often:
+
+    >>> float(joint_mtbf_s(3600.0, 1 / 3600))
+    1800.0
+    """
+    alone, beside = _floats(mtbf_s, failures_beside_s)
+    return 1 / (1 / alone + beside)
+
+
+@formula
 def expected_interruptions(wall_s: ArrayLike, mtbf_s: ArrayLike, down_s: ArrayLike = 0.0) -> FloatArray:
     r"""Failures that stop the job during the run.
 
