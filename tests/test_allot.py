@@ -50,7 +50,9 @@ def by_hand(offers, bounds, objective):
     """Least value of all that keeps to the bounds."""
     spans = [range(m + 1) for m in offers.most]
     tried = (np.array(units) for units in itertools.product(*spans))
-    return min((value(offers, bounds, u, objective) for u in tried if u.any() and keeps(offers, bounds, u)), default=None)
+    return min(
+        (value(offers, bounds, u, objective) for u in tried if u.any() and keeps(offers, bounds, u)), default=None
+    )
 
 
 @pytest.mark.parametrize("objective", ["cost", "wall", "energy", "carbon", "devices"])
@@ -96,7 +98,7 @@ def test_caps_of_sites_bind_exactly():
     bounds = bounded(deadline_s=1e6 / 700, site_power_w=np.array([4.505e6, INF]))
     units = allot(simple(), bounds, "cost")
     assert units.tolist() == [450, 250]
-    assert not keeps(simple(), bounds, units + [1, -1])
+    assert not keeps(simple(), bounds, units + np.array([1, -1]))
 
 
 def test_counts_bind_exactly():

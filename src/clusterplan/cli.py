@@ -131,6 +131,11 @@ OPTIONS: dict[str, Any] = {
     "failure_shape": _text(
         "--failure-shape", "K", "Weibull shape of the times between failures; below 1 come bursts. [default: 1]"
     ),
+    "sites": _texts("--sites", "NAME[,NAME]", "Profiles of the places that there are. [default: that of --site]"),
+    "counts": _texts("--counts", "S=N[,S=N]", "Devices that there are of a system; of others as many as are wanted."),
+    "site_power": _texts("--site-power", "NAME=POWER[,…]", "Most that a place may draw: us-texas=30MW."),
+    "wan": _text("--wan", "RATE[,TIME]", "Line of each place to the others, and its latency: 1.6Tbit/s,20ms."),
+    "sync_every": _text("--sync-every", "N", "Steps that a place takes between exchanges with others. [default: 1]"),
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
     "rows": _option(bool, "--rows", help="List every row."),
     "plot": _option(Path | None, "--plot", metavar="FILE.svg", help="Draw predicted against measured times."),
@@ -155,7 +160,8 @@ QUESTION = (
 )  # fmt: skip
 LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload")
 SIMULATION = ("simulate", "runs", "seed", "failure_shape")
-NOT_ASKED = {"scenario", "save", "profiles", "all_stages", "sources", *OUTPUT, *SIMULATION}
+MIX = ("sites", "counts", "site_power", "wan", "sync_every")
+NOT_ASKED = {"scenario", "save", "profiles", "all_stages", "sources", *OUTPUT, *SIMULATION, *MIX}
 """Options that are no part of the question."""
 
 Command = Callable[..., int]
@@ -263,6 +269,41 @@ def compare(**given: Any) -> int:
             answers = search.compare(resolved, progress)
         write(report.comparison([answer.document() for answer in answers]), resolved.scenario)
     return 0 if any(answer.feasible for answer in answers) else INFEASIBLE
+
+
+@app.command(
+    "mix",
+    help=_help(
+        "Divide a job among several kinds of machines and several places.",
+        "clusterplan mix llama-3.1-70b --hardware dgx-h100,dgx-a100 --counts dgx-h100=1536 --tokens 15T --deadline 60d",
+        "clusterplan mix llama-3.1-70b --hardware dgx-h100 --sites us-virginia,no-narvik --wan 1.6Tbit/s,20ms \\",
+        "    --site-power us-virginia=3MW,no-narvik=2MW --tokens 15T --deadline 60d",
+    ),
+    epilog="Exit codes: 0 a mix, 1 a mistake in the question, 2 in the command line, 3 nothing is feasible.",
+)
+@takes(*[name for name in QUESTION if name != "save"], *MIX)
+def mix_machines(**given: Any) -> int:
+    """Divide a job among several kinds of machines and several places."""
+    with _output(given) as write:
+        resolved = _resolved(given)
+        from clusterplan import mix
+
+        def listed(name: str) -> list[str]:
+            return [part for text in given[name] or () for part in text.split(",") if part.strip()]
+
+        asked = mix.asked(
+            resolved,
+            _catalog(given),
+            sites=listed("sites"),
+            counts=listed("counts"),
+            site_power=listed("site_power"),
+            line=given["wan"],
+            sync_every=given["sync_every"],
+        )
+        with _progress() as progress:
+            answer = mix.mix(resolved, asked, progress)
+        write(answer.document())
+    return 0 if answer.feasible else INFEASIBLE
 
 
 @app.command(

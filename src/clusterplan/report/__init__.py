@@ -17,6 +17,7 @@ from clusterplan.report.explanation import EXPLANATION, explanation_blocks
 from clusterplan.report.fabric import FABRIC, fabric_blocks, fabric_document
 from clusterplan.report.lines import rows_of, to_csv
 from clusterplan.report.markdown import to_markdown
+from clusterplan.report.mix import MIX, mix_blocks
 from clusterplan.report.model import MODEL, model_blocks, model_document
 from clusterplan.report.plain import dumps, to_json
 from clusterplan.report.plan import answer_blocks
@@ -76,6 +77,7 @@ def blocks_of(document: Document, page: Page) -> Iterator[Block]:
         COMPARISON: comparison_blocks,
         EXPLANATION: explanation_blocks,
         FABRIC: fabric_blocks,
+        MIX: mix_blocks,
         MODEL: model_blocks,
         PROFILE: profile_blocks,
         PROFILES: profiles_blocks,

@@ -15,6 +15,11 @@ def rows_of(document: Document) -> list[dict[str, Any]]:
     """What JSON Lines and CSV have a line for: each plan and alternative, each column, each figure, each run."""
     if "columns" in document:
         return [row for column in document["columns"] for row in rows_of(column)[:1]]
+    if "parts" in document:
+        parts = [{"choice": f"part {number}", **part} for number, part in enumerate(document["parts"], 1)]
+        totals = [("total", document["total"]), ("best single type", document["best_single"])]
+        rows = [*parts, *({"choice": name, **total} for name, total in totals if total)]
+        return rows or [{"choice": "none", "feasible": False, "blocking": document["blocking"]}]
     if "figures" in document:
         return list(document["figures"])
     if "rows" in document:
