@@ -227,6 +227,12 @@ class Mix:
         }
 
     @property
+    def kept_fraction(self) -> float:
+        """Speed of all parts together over the sum of their own: what waiting for the slowest leaves."""
+        own = sum(part.batch_share_fraction / (self.step_s - part.wait_s) for part in self.parts)
+        return 1 / self.step_s / own
+
+    @property
     def staff_usd(self) -> float:
         """People, whatever the number of units. [USD]"""
         return sum(float(part.run.cost.staff_usd[0]) for part in self.parts if part.run.cost.staff_usd is not None)
@@ -420,7 +426,7 @@ class Shop:
             batch = int(part.plan.layouts.global_batch[0])
             staff = part.run.cost.staff_usd
             money = float(part.run.cost.total_usd[0]) - (0.0 if staff is None else float(staff[0]))
-            columns["tokens_per_s"].append(batch * seq_len / mix.step_s / units)
+            columns["tokens_per_s"].append(batch * seq_len / (mix.step_s - part.wait_s) / units)
             columns["power_w"].append(float(part.run.energy.peak_facility_w[0]) / units)
             columns["cost"].append(money / units / mix.wall_s)
             columns["energy"].append(float(part.run.energy.facility_kwh[0]) / units / mix.wall_s)
@@ -445,7 +451,7 @@ class Shop:
         deadline = resolved.scenario.deadline_s
         caps = [np.inf if site.power_w is None else site.power_w for site in asked.sites]
         return Bounds(
-            tokens=steps * mix.global_batch * resolved.job.seq_len,
+            tokens=steps * mix.global_batch * resolved.job.seq_len / mix.kept_fraction,
             goodput_fraction=goodput,
             lines_s=steps * np.array(mix.lines_s),
             fixed={"cost": mix.staff_usd / mix.wall_s},
@@ -500,15 +506,16 @@ class Shop:
                 most = np.where([pair == mix for pair in pairs], 0, most)
                 continue
             real = mix.global_batch * self.resolved.job.seq_len / mix.step_s
+            assumed = float(offers.tokens_per_s @ units) * last.kept_fraction
             agreement = Agreement(
                 rounds=len(mixes) + 1,
-                speed_residual_fraction=real / float(offers.tokens_per_s @ units) - 1,
+                speed_residual_fraction=real / assumed - 1,
                 units_residual=int(np.abs(units - mix.units(pairs)).max()),
             )
             last = replace(mix, agreement=agreement)
             mixes.append(last)
             known |= {part.pair: last for part in last.parts}
-            key = tuple(units.tolist())
+            key = (*units.tolist(), *(int(part.plan.layouts.global_batch[0]) for part in last.parts))
             is_same = abs(agreement.speed_residual_fraction) < AGREED and agreement.units_residual == 0
             if key in seen or is_same:
                 break
@@ -562,7 +569,7 @@ def together(parts: Sequence[tuple[IntArray, Any]], batch: int, *, is_exact: boo
         most = np.maximum.accumulate(batches[order])
         sums += most[np.searchsorted(times[order], ends, side="right") - 1]
     off = np.abs(sums / batch - 1)
-    near = off <= max(off.min(), 0.0 if is_exact else BATCH_TOLERANCE)
+    near = off <= max(off.min(), 0.0 if is_exact else BATCH_TOLERANCE) + 1e-12
     end = ends[np.argmax(np.where(near, sums / ends, 0.0))]
     chosen = []
     for batches, times in parts:
