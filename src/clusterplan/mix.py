@@ -599,7 +599,6 @@ class Answer:
 
     def document(self) -> dict[str, Any]:
         """The answer as plain JSON values."""
-        resolved = self.shop.resolved
         return {
             "schema": SCHEMA,
             "version": clusterplan.__version__,
@@ -612,7 +611,7 @@ class Answer:
             "convergence": _convergence(self.shop.asked, self.mix),
             "agreement": None if self.mix is None else dataclasses.asdict(self.mix.agreement),
             "warnings": list(self.warnings),
-            "evidence": _evidence(resolved, self.mix),
+            "evidence": _evidence(self.shop, self.mix),
             "blocking": [dataclasses.asdict(one) for one in self.blocking],
         }
 
@@ -699,7 +698,7 @@ def _blocking(
                 Blocking(
                     constraint=name,
                     required=required,
-                    best=min(values.values()),
+                    best=min(kept or values.values()),
                     unit=unit,
                     nearest_feasible=min(kept, default=None),
                 )
@@ -800,10 +799,10 @@ def _convergence(asked: Asked, mix: Mix | None) -> str:
     return SELDOM.format(every=asked.steps_between) if several and asked.steps_between > 1 else SYNCHRONOUS
 
 
-def _evidence(resolved: Resolved, mix: Mix | None) -> list[dict[str, Any]]:
+def _evidence(shop: Shop, mix: Mix | None) -> list[dict[str, Any]]:
     """Figures of all parts, then the defaults."""
-    rows = [row for part in (mix.parts if mix else ()) for row in evidence(resolved, part.plan)] or evidence(
-        resolved, None
-    )
-    by_what = {str(row["what"]): row for row in rows}
-    return sorted(by_what.values(), key=lambda row: str(row["what"]).startswith("input: "))
+    plans = [None] if mix is None else [part.plan for part in mix.parts]
+    rows = {str(row["what"]): row for plan in plans for row in evidence(shop.resolved, plan)}
+    if [site.name for site in shop.asked.sites] != [shop.resolved.site.name]:
+        rows.pop("input: site", None)
+    return sorted(rows.values(), key=lambda row: str(row["what"]).startswith("input: "))

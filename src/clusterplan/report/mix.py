@@ -63,7 +63,10 @@ def mix_blocks(document: Document) -> Iterator[Block]:
     else:
         yield _parts_block(document["parts"], total)
         yield Block(title="Run", rows=tuple(_run_rows(total, inputs)))
-        if document["best_single"]:
+        if document["best_single"] == total:
+            if len(inputs["hardware"]) > 1:
+                yield Block(rows=(("", "one kind of machine alone does best"),), are_notes=True)
+        elif document["best_single"]:
             yield _single_block(total, document["best_single"])
         elif len(total["hardware"]) > 1:
             yield Block(rows=(("", "no kind of machine alone keeps to everything"),), are_notes=True)
