@@ -174,6 +174,19 @@ def test_a_wrong_option_is_called_by_its_name(given, message):
     assert str(caught.value).startswith(message)
 
 
+def test_a_range_of_batches_is_kept_and_replaced():
+    ranged = ask(global_batch="1k:4096")
+    assert (ranged.batch_low, ranged.global_batch, ranged.batch_fixed) == (1000, 4096, False)
+    assert parse_scenario(dump(ranged)) == ranged
+    assert parse_scenario('model = "gpt-1t"\nglobal_batch = "1000:4096"').batch_low == 1000
+    job = answer(ranged).job
+    assert (job.batch_low, job.global_batch, job.batch_fixed) == (1000, 4096, False)
+    exact = override(ranged, {"global_batch": 512})
+    assert (exact.batch_low, exact.global_batch, exact.batch_fixed) == (None, 512, True)
+    with pytest.raises(ClusterplanError, match="range of sequences: it ends before it begins"):
+        ask(global_batch="4096:1024")
+
+
 def test_a_given_batch_is_exact_and_a_default_one_is_a_target():
     assert answer(ask(global_batch=2048)).job.batch_fixed
     resolved = answer(ask())

@@ -241,6 +241,30 @@ def test_plan_keeps_to_what_was_asked(hardware):
     assert fleet.used_devices + fleet.spare_devices + fleet.idle_devices == fleet.devices
 
 
+def test_a_batch_of_a_range_is_as_good_as_any_in_it():
+    question = {"devices": (8, 64), "deadline_s": 10 * DAY_S, "objective": "wall"}
+    ranged = search.size(asked(global_batch=96, batch_low=64, batch_fixed=False, **question))
+    batch, error = (
+        int(ranged.plan.layouts.global_batch[0]),
+        2 * ranged.plan.question.machine.stack.ranking_error_fraction,
+    )
+    assert 64 <= batch <= 96
+    assert ranged.document()["inputs"]["batch_low"] == 64
+    for exactly in (64, 72, 80, 88, 96):
+        fixed = search.size(asked(global_batch=exactly, **question))
+        wall = fixed.plan.run.progress.wall_s[0] if fixed.plan else np.inf
+        assert ranged.plan.run.progress.wall_s[0] <= wall * (1 + error)
+
+
+def test_a_batch_beyond_the_critical_one_is_warned_of():
+    few, many = (search.size(asked(tokens=10**10, global_batch=batch)) for batch in (1024, 64))
+    assert any("beyond the critical batch" in text for text in few.warnings)
+    assert not any("critical" in text for text in many.warnings)
+    told = few.document()["critical_batch"]
+    assert told["batch_tokens"] == 1024 * 2048
+    assert told["low_tokens"] == min(one["tokens"] for one in told["estimates"])
+
+
 def test_fixed_batch_is_exact():
     assert layout_document(search.size(asked(global_batch=56)).plan)["global_batch"] == 56
 

@@ -99,7 +99,7 @@ OPTIONS: dict[str, Any] = {
     "storage": _text("--storage", "NAME", "Profile of the storage."),
     "precision": _text("--precision", "FORMAT", "Format of matrix products: bf16, fp16, fp8, fp4, int8."),
     "seq_len": _text("--seq-len", "N", "Tokens of a sequence."),
-    "global_batch": _text("--global-batch", "N", "Sequences of a step, exactly."),
+    "global_batch": _text("--global-batch", "N|A:B", "Sequences of a step, exactly, or fewest and most."),
     "allow": _texts("--allow", "NAME", "Techniques beyond the software's defaults, as fp8 or borderline (memory)."),
     "sets": _texts("--set", "KEY=VALUE", "Change a figure of a profile: site.usd_per_kwh=0.05."),
     "scenario": _option(

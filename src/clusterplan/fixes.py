@@ -108,6 +108,7 @@ def _legal(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple[s
     """Changes after which the layout is still a legal one."""
     limits = dataclasses.replace(
         shapes.limits(question.model, question.job, question.machine.stack),
+        batch_low=None,
         batch_fixed=True,
         batch_target=int(layouts.global_batch[0]),
     )

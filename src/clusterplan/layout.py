@@ -125,6 +125,8 @@ class Limits:
     max_ep: int
     batch_fixed: bool
     batch_target: int
+    batch_low: int | None = None
+    """Lower end of a range of batches, of which the target is the upper one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,11 +241,14 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
     chunks = layouts.pp * layouts.vpp
     target = limits.batch_target
     tolerance = 0.0 if limits.batch_fixed else BATCH_TOLERANCE
+    low, high = (1 - tolerance) * target - 1e-9, (1 + tolerance) * target + 1e-9
+    if limits.batch_low is not None:
+        low, high = limits.batch_low, target
     interleaved = layouts.schedule == SCHEDULES.index("interleaved")
     unscheduled = (layouts.schedule == SCHEDULES.index("none")) & (layouts.pp > 1)
     return {
         "batch divides by dp × micro-batch": (layouts.global_batch % samples != 0) | (layouts.global_batch < samples),
-        "batch near its target": np.abs(layouts.global_batch - target) > tolerance * target + 1e-9,
+        "batch near its target": (layouts.global_batch < low) | (layouts.global_batch > high),
         "pp within the software's reach": layouts.pp > limits.max_pp,
         "a layer for each stage": (layouts.pp > 1) & (chunks > limits.layers + 2),
         "layers divide by pp × vpp": (limits.layers % chunks != 0) & (not limits.uneven_pipeline),

@@ -298,7 +298,7 @@ class Shop:
         if key not in self.looked:
             free = replace(
                 self.resolved,
-                job=replace(self.resolved.job, global_batch=batch, batch_fixed=False),
+                job=replace(self.resolved.job, global_batch=batch, batch_low=None, batch_fixed=False),
                 site=replace(self.resolved.site, power_w=None),
                 devices=(max(int(NARROW * devices), 1), devices),
                 scenario=replace(self.resolved.scenario, deadline_s=None, budget_usd=None),

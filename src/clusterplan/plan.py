@@ -16,7 +16,7 @@ import clusterplan
 from clusterplan import run, shapes, step
 from clusterplan.arrays import BoolArray, FloatArray
 from clusterplan.fixes import Fix
-from clusterplan.formulas import memory
+from clusterplan.formulas import batch, memory
 from clusterplan.hardware import System
 from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import (
@@ -305,6 +305,23 @@ def memory_document(plan: Plan, *, by_stage: bool) -> dict[str, Any]:
     return document
 
 
+def critical_batch(plan: Plan) -> dict[str, Any]:
+    """Estimates of the batch beyond which a run needs more tokens for the same loss."""
+    job, counted = plan.question.job, shapes.parameters(plan.question.model)
+    loss = batch.final_loss_nats(counted.active - counted.embedding, job.tokens)
+    estimates = [
+        ("by loss", batch.critical_batch_by_loss_tokens(loss), "Kaplan 2020, arXiv:2001.08361"),
+        ("by data", batch.critical_batch_by_data_tokens(job.tokens), "Zhang 2024, arXiv:2410.21676"),
+    ]
+    tokens = [float(value) for _, value, _ in estimates]
+    return {
+        "batch_tokens": int(plan.layouts.global_batch[0]) * job.seq_len,
+        "low_tokens": min(tokens),
+        "high_tokens": max(tokens),
+        "estimates": [{"name": name, "tokens": float(value), "source": source} for name, value, source in estimates],
+    }
+
+
 def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
     """One plan as plain JSON values."""
     machine, outcome = plan.question.machine, plan.run
@@ -384,6 +401,7 @@ class Answer:
             "inputs": inputs_document(self.resolved, self.objective),
             "feasible": self.feasible,
             "plan": None if self.plan is None else plan_document(self.plan, by_stage=self.by_stage),
+            "critical_batch": None if self.plan is None else critical_batch(self.plan),
             "alternatives": [{"why": why, **plan_document(p)} for why, p in self.alternatives],
             "rejected": dict(self.rejected),
             "search": {"considered": self.considered, "evaluated": self.evaluated, "ties": self.ties},
@@ -403,6 +421,7 @@ def inputs_document(resolved: Resolved, objective: str) -> dict[str, Any]:
         "tokens": int(job.tokens),
         "seq_len": job.seq_len,
         "global_batch": job.global_batch,
+        "batch_low": job.batch_low,
         "batch_fixed": job.batch_fixed,
         "precision": job.precision,
         "deadline_s": scenario.deadline_s,

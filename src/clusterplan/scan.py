@@ -249,7 +249,8 @@ def replica_range(bench: Bench, pairs: Pairs) -> tuple[IntArray, IntArray]:
     high = bench.demands.devices[1]
     unit = pairs.devices * pairs.stride
     largest = min(high, bench.question.machine.largest_cluster)
-    batch = bench.question.job.global_batch * (1 + BATCH_TOLERANCE)
+    job = bench.question.job
+    batch = job.global_batch * (1 + BATCH_TOLERANCE * (job.batch_low is None))
     most = np.minimum(largest // unit, (batch // samples(bench, pairs)).astype(np.int64))
     least = np.maximum(-(-bench.fewest_used // unit), 1)
     return least, most

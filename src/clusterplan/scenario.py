@@ -69,6 +69,8 @@ class Scenario:
     seq_len: int | None = None
     global_batch: int | None = None
     """Sequences of one optimizer step."""
+    batch_low: int | None = None
+    """Fewest sequences where a range of batches is given, of which ``global_batch`` is the upper end."""
     batch_fixed: bool = True
     """Whether a given ``global_batch`` is exact, not a target."""
     allow: tuple[str, ...] = ()
@@ -141,6 +143,7 @@ _QUANTITIES: Mapping[str, Dimension] = {
     "confidence": "fraction",
     "seq_len": "count",
     "global_batch": "count",
+    "batch_low": "count",
     **dict.fromkeys(LAYOUT[:8], "count"),
 }
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -239,6 +242,7 @@ def override(base: Scenario, given: Mapping[str, Any], where: Where = option) ->
         stale.add("global_batch")
     if "global_batch" in values:
         values.setdefault("batch_fixed", True)
+        values.setdefault("batch_low", None)
     kept = tuple(one for one in base.assumed if one.key.split(".")[0] not in stale)
     return dataclasses.replace(base, **values, sets={**base.sets, **sets}, assumed=kept)
 
@@ -258,7 +262,11 @@ def _entries(content: Mapping[str, Any], known: Iterable[str], where: Where) -> 
             raise _unknown_key(key, {*known, *_SHORT} if "model" in known else known, place)
         if name in values:
             raise ClusterplanError(f"{name} is given twice", where=where(key))
-        values[name] = _entry(name, key, value, where(key))
+        if name == "global_batch" and isinstance(value, str) and ":" in value:
+            low, high = parse_range(value, where=where(key), what="sequences")
+            values |= {"batch_low": low, "global_batch": high, "batch_fixed": False}
+        else:
+            values[name] = _entry(name, key, value, where(key))
     return values
 
 
@@ -639,6 +647,7 @@ def _job(scenario: Scenario, model: Model, notes: _Taken, active_parameters: Cal
         tokens=tokens,
         seq_len=seq_len,
         global_batch=batch,
-        batch_fixed=scenario.batch_fixed and scenario.global_batch is not None,
+        batch_low=scenario.batch_low,
+        batch_fixed=scenario.batch_fixed and scenario.global_batch is not None and scenario.batch_low is None,
         precision=scenario.precision or notes.default("precision", defaults.precision),
     )

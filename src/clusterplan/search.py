@@ -29,12 +29,12 @@ from clusterplan.layout import (
     repairs,
     used_devices,
 )
-from clusterplan.plan import Answer, Blocking, Demands, Plan, make_plan, work
+from clusterplan.plan import Answer, Blocking, Demands, Plan, critical_batch, make_plan, work
 from clusterplan.run import Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
 from clusterplan.scenario import Resolved, Scenario
 from clusterplan.space import Fixed
-from clusterplan.units import format_bandwidth, format_bytes, format_time
+from clusterplan.units import format_bandwidth, format_bytes, format_count, format_time
 from clusterplan.workload import Format
 
 SURE = 0.9
@@ -214,6 +214,12 @@ def warnings(plan: Plan) -> list[str]:
     if 0 < plan.question.model.learned_positions < job.seq_len:
         text = "learned positions; longer sequences need more of them, and their parameters are not counted"
         found.append(f"the model has {plan.question.model.learned_positions:,} {text}")
+    critical = critical_batch(plan)
+    if critical["batch_tokens"] > critical["low_tokens"]:
+        low, high = format_count(critical["low_tokens"]), format_count(critical["high_tokens"], "tokens")
+        sources = "; ".join(f"{one['name']}: {one['source']}" for one in critical["estimates"])
+        text = f"is beyond the critical batch, {low} to {high} ({sources}): more tokens are needed for the same loss"
+        found.append(f"a batch of {format_count(critical['batch_tokens'], 'tokens')} {text}")
     sure = plan.run.progress.deadline_probability
     if sure is not None and float(sure[0]) < SURE:
         found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence {SURE} plans for more")
@@ -441,7 +447,12 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
     group = pp if vpp > 1 else 1
     unit = dp * micro_batch * group
     batch = resolved.job.global_batch
-    if not resolved.job.batch_fixed:
+    if resolved.job.batch_low is not None:
+        batch = max(batch // unit, 1) * unit
+        if not resolved.job.batch_low <= batch <= resolved.job.global_batch:
+            text = f"of {unit} in the range {resolved.job.batch_low}:{resolved.job.global_batch} of the global batch"
+            problems.append(f"no multiple of dp × micro-batch × interleaved stages {text}")
+    elif not resolved.job.batch_fixed:
         batch = max(round(batch / unit), 1) * unit
     sharding = scenario.sharding or machine.stack.default_sharding[0]
     if sharding not in machine.stack.sharding:
@@ -506,6 +517,7 @@ def check_legal(question: Question, cuts: Cuts, layouts: Layouts, problems: list
     """Raise with everything that is wrong, and what would mend it."""
     limits = dataclasses.replace(
         shapes.limits(question.model, question.job, question.machine.stack),
+        batch_low=None,
         batch_fixed=True,
         batch_target=int(layouts.global_batch[0]),
     )

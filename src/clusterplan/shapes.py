@@ -520,4 +520,5 @@ def limits(model: Model, job: Job, stack: Stack) -> Limits:
         max_ep=stack.max_ep,
         batch_fixed=job.batch_fixed,
         batch_target=job.global_batch,
+        batch_low=job.batch_low,
     )

@@ -225,6 +225,8 @@ def nearest_batch(question: Question, dp: IntArray, micro_batch: IntArray, group
     """
     target = question.job.global_batch
     unit = dp * micro_batch * group
+    if question.job.batch_low is not None:  # the largest of the range: nothing that is counted gets worse with it
+        return np.maximum(target // unit, 1) * unit
     return np.maximum(np.round(target / unit), 1).astype(np.int64) * unit
 
 

@@ -628,8 +628,10 @@ def _what_is_wrong(number: str, unit: str, spelling: _Spelling) -> tuple[str, ..
     return (f"the unit {_quoted(unit)} is not known", *(f"{number} {right}".replace(" /", "/") for right in near))
 
 
-def parse_range(text: str, *, where: str = "") -> tuple[int, int]:
-    """Least and largest number of devices from ``1024:16384``, ``1k:16k`` or one number for both.
+def parse_range(text: str, *, where: str = "", what: str = "devices") -> tuple[int, int]:
+    """Least and largest number of devices, or of what else is counted.
+
+    Written as ``1024:16384``, ``1k:16k``, or one number for both.
 
     Examples
     --------
@@ -639,14 +641,14 @@ def parse_range(text: str, *, where: str = "") -> tuple[int, int]:
     ends = text.split(":") if len(text) <= LONGEST_TEXT else [text]
     if len(ends) > 2:
         raise QuantityError(
-            f"cannot read {_quoted(text)} as a range of devices: it has {len(ends)} parts; "
+            f"cannot read {_quoted(text)} as a range of {what}: it has {len(ends)} parts; "
             f"known forms: 16384, 1024:16384, 1k:16k",
             where=where,
         )
-    low, high = (parse(end, "devices", where=where) for end in (ends[0], ends[-1]))
+    low, high = (parse(end, "devices" if what == "devices" else "count", where=where) for end in (ends[0], ends[-1]))
     if low > high:
         raise QuantityError(
-            f"cannot read {_quoted(text)} as a range of devices: it ends before it begins",
+            f"cannot read {_quoted(text)} as a range of {what}: it ends before it begins",
             where=where,
             nearest=(f"{high}:{low}",),
         )

@@ -369,3 +369,5 @@ class Job:
     """Whether ``global_batch`` is exact; otherwise a multiple of dp × micro-batch within 5 % of it will do."""
     precision: Format = "bf16"
     """Format of the matrix products."""
+    batch_low: int | None = None
+    """Fewest sequences of a step where a range is given, of which ``global_batch`` is the upper end."""

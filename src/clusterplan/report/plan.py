@@ -31,7 +31,7 @@ def answer_blocks(document: Document, *, stages: bool) -> Iterator[Block]:
     if not document["feasible"]:
         yield from blocking_blocks(document)
     if plan is not None:
-        yield from _plan_blocks(plan, inputs, stages=stages)
+        yield from _plan_blocks(plan, inputs, document.get("critical_batch"), stages=stages)
     if document.get("fixes"):
         yield fixes_block(document["fixes"])
     if document["alternatives"]:
@@ -41,8 +41,8 @@ def answer_blocks(document: Document, *, stages: bool) -> Iterator[Block]:
     yield from remark_blocks(document)
 
 
-def _plan_blocks(plan: Document, inputs: Document, *, stages: bool) -> Iterator[Block]:
-    yield Block(title="Plan", rows=tuple(_shape_rows(plan, inputs)))
+def _plan_blocks(plan: Document, inputs: Document, critical: Document | None, *, stages: bool) -> Iterator[Block]:
+    yield Block(title="Plan", rows=tuple(_shape_rows(plan, inputs, critical)))
     step, memory = plan["step"], plan["memory"]
     parts = {name: step[name] for name in step if name in STEP_PARTS}
     yield tree(("Step", step["total_s"]), parts, STEP_NOTES)
@@ -69,7 +69,7 @@ STEP_PARTS = (
 )  # fmt: skip
 
 
-def _shape_rows(plan: Document, inputs: Document) -> Iterator[tuple[str, str]]:
+def _shape_rows(plan: Document, inputs: Document, critical: Document | None) -> Iterator[tuple[str, str]]:
     layout = plan["layout"]
     racks = f" in {format_count(plan['racks'])} racks" if plan.get("racks") else ""
     yield (
@@ -89,6 +89,14 @@ def _shape_rows(plan: Document, inputs: Document) -> Iterator[tuple[str, str]]:
         f"{layout['global_batch']:,} sequences of {inputs['seq_len']:,} ({format_count(batch_tokens, 'tokens')}), "
         f"{counted(layout['micro_batches'], 'micro-batch', 'micro-batches')} of {layout['micro_batch']:,}",
     )
+    if critical:
+        low, high = sorted(critical["estimates"], key=lambda one: one["tokens"])
+        sources = [one["source"].split(",")[0] for one in (low, high)]
+        yield (
+            "",
+            f"critical batch {format_count(low['tokens'])} ({sources[0]}) to "
+            f"{format_count(high['tokens'], 'tokens')} ({sources[1]})",
+        )
     chunks = f", {layout['vpp']} chunks a stage" if layout["vpp"] > 1 else ""
     schedule = "no pipeline" if layout["schedule"] == "none" else f"{layout['schedule']}{chunks}"
     again = recompute_name(layout)
