@@ -245,7 +245,8 @@ def test_examples_stand_before_the_options(command):
 
 @pytest.mark.parametrize("name", cli.OPTIONS)
 def test_every_option_is_on_a_command(name):
-    used = {*cli.QUESTION, *cli.LAYOUT, *cli.SIMULATION, "all_stages", *cli.OUTPUT, "rows", "plot", "into", "suffix"}
+    used = {*cli.QUESTION, *cli.LAYOUT, *cli.SIMULATION, *cli.MIX, "all_stages", *cli.OUTPUT}
+    used |= {"rows", "plot", "into", "suffix"}
     assert name in used
 
 

@@ -168,6 +168,8 @@ def test_nothing_is_missing_but_what_was_not_asked(answered):
         optional |= {".memory.host_usable_bytes"}
     if answered.resolved.site.heat_reuse_fraction is None:
         optional |= {".energy.ere", ".energy.reused_fraction", ".energy.reused_kwh"}
+    if answered.resolved.scenario.batch_ramp is None:
+        optional |= {".run.ramp_steps", ".run.ramp_s"}
     assert {path for path in empty if not path.startswith(".cost.")} == optional
 
 

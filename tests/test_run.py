@@ -329,7 +329,7 @@ def test_parts_add_up(given):
     outcome = run.evaluate(given, MANY)
     fleet, progress, energy = outcome.fleet, outcome.progress, outcome.energy
     losses = [value for name, value in leaves(progress) if name.endswith("_loss_fraction")]
-    assert len(losses) == 8
+    assert len(losses) == 9
     assert_allclose(progress.goodput_fraction + sum(losses), 1, rtol=1e-12)
     assert_allclose(progress.ideal_s, progress.goodput_fraction * progress.wall_s)
     assert_array_equal(fleet.devices, fleet.units * 8)
@@ -380,7 +380,8 @@ def test_every_field_is_what_a_formula_returned():
         f"{type(part).__name__}.{entry.name}"
         for part in _parts(outcome)
         for entry in fields(part)
-        if not is_dataclass(getattr(part, entry.name)) and recorder.maker_of(getattr(part, entry.name)) is None
+        for value in [getattr(part, entry.name)]
+        if value is not None and not is_dataclass(value) and recorder.maker_of(value) is None
     ]
     assert unmade == ["Fleet.used_devices"]  # it comes from the step
     paid = [value for value in (getattr(outcome.cost, f.name) for f in fields(outcome.cost)) if value is not None]
@@ -482,6 +483,28 @@ def test_blocking_checkpoint_stalls_for_its_write():
     assert_allclose(progress.checkpoint_bytes, 5.67e12)
     assert_allclose(progress.checkpoint_stall_s, 5.67 + run.FILES_S)  # at 1 TB/s
     assert progress.checkpoint_persist_s == 0
+
+
+def test_evaluations_take_their_share_of_the_time_at_work():
+    walls = [run.evaluate(circumstances(evaluation_fraction=share), MANY).progress for share in (0.0, 0.04)]
+    assert_allclose(walls[1].wall_s * 0.96, walls[0].wall_s, rtol=1e-9)
+    assert np.all(walls[0].evaluation_loss_fraction == 0)
+    useful = walls[1].goodput_fraction + walls[1].repeat_loss_fraction + walls[1].evaluation_loss_fraction
+    assert_allclose(walls[1].evaluation_loss_fraction, 0.04 * useful)
+
+
+def test_a_batch_that_grows_takes_more_steps_and_no_less_time():
+    batches = MANY.global_batch
+    tokens = circumstances().tokens
+    plain = run.evaluate(circumstances(), MANY).progress
+    whole = run.evaluate(circumstances(ramp=(int(batches.max()), tokens / 10)), MANY).progress
+    ramped = run.evaluate(circumstances(ramp=(1, tokens / 10)), MANY).progress
+    longer = run.evaluate(circumstances(ramp=(1, 2 * tokens)), MANY).progress
+    assert_allclose(whole.ideal_s, plain.ideal_s, rtol=1e-3)
+    assert np.all(ramped.steps > plain.steps)
+    assert np.all(ramped.wall_s >= plain.wall_s)
+    assert np.all(longer.wall_s >= ramped.wall_s)
+    assert plain.ramp_s is None
 
 
 def test_repeated_steps_take_their_share():

@@ -174,6 +174,19 @@ def test_a_wrong_option_is_called_by_its_name(given, message):
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"batch_ramp": "256"}, {"batch_ramp": "0:1B"}, {"batch_ramp": "256:soon"}, {"eval_fraction": 1}]
+)
+def test_wrong_phases_are_refused(wrong):
+    with pytest.raises(ClusterplanError):
+        answer(ask(**wrong))
+
+
+def test_phases_are_kept():
+    asked = ask(batch_ramp="256:100B", eval_fraction="2%")
+    assert parse_scenario(dump(asked)) == asked
+
+
 def test_a_range_of_batches_is_kept_and_replaced():
     ranged = ask(global_batch="1k:4096")
     assert (ranged.batch_low, ranged.global_batch, ranged.batch_fixed) == (1000, 4096, False)

@@ -265,6 +265,18 @@ def test_a_batch_beyond_the_critical_one_is_warned_of():
     assert told["low_tokens"] == min(one["tokens"] for one in told["estimates"])
 
 
+@pytest.mark.parametrize("more", [{}, {"batch_ramp": "8:2B"}, {"batch_ramp": "8:2B", "eval_fraction": 0.05}])
+def test_phases_add_up(more):
+    answer = search.size(asked(**more))
+    document = answer.document()
+    told = document["plan"]["run"]
+    assert len(told["phases"]) == 1 + len(more)
+    assert_allclose(sum(one["tokens"] for one in told["phases"]), 10**10)
+    assert_allclose(sum(one["time_s"] for one in told["phases"]), told["wall_s"])
+    assert sum(one["steps"] for one in told["phases"]) == told["steps"]
+    assert document["inputs"]["batch_ramp"] == more.get("batch_ramp")
+
+
 def test_fixed_batch_is_exact():
     assert layout_document(search.size(asked(global_batch=56)).plan)["global_batch"] == 56
 

@@ -100,6 +100,8 @@ OPTIONS: dict[str, Any] = {
     "precision": _text("--precision", "FORMAT", "Format of matrix products: bf16, fp16, fp8, fp4, int8."),
     "seq_len": _text("--seq-len", "N", "Tokens of a sequence."),
     "global_batch": _text("--global-batch", "N|A:B", "Sequences of a step, exactly, or fewest and most."),
+    "batch_ramp": _text("--batch-ramp", "N:TOKENS", "Sequences of the first step, and tokens until all: 256:100B."),
+    "eval_fraction": _text("--eval-fraction", "P", "Share of the time at work that evaluations take: 2%."),
     "allow": _texts("--allow", "NAME", "Techniques beyond the software's defaults, as fp8 or borderline (memory)."),
     "sets": _texts("--set", "KEY=VALUE", "Change a figure of a profile: site.usd_per_kwh=0.05."),
     "scenario": _option(
@@ -155,7 +157,8 @@ OPTIONS: dict[str, Any] = {
 OUTPUT = ("format", "as_json", "output", "force", "no_color")
 QUESTION = (
     "model", "hardware", "tokens", "deadline", "devices", "budget", "power", "objective", "confidence", "site",
-    "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch", "allow", "sets",
+    "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch",
+    "batch_ramp", "eval_fraction", "allow", "sets",
     "scenario", "save", "profiles", *OUTPUT, "sources",
 )  # fmt: skip
 LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload")

@@ -27,7 +27,7 @@ from clusterplan.choose import Choice
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import network, wan
 from clusterplan.layout import BATCH_TOLERANCE, micro_batches, used_devices
-from clusterplan.plan import Blocking, Plan, evidence, inputs_document, make_plan, plan_document, work
+from clusterplan.plan import Blocking, Plan, critical_batch, evidence, inputs_document, make_plan, plan_document, work
 from clusterplan.reading import change
 from clusterplan.run import Run
 from clusterplan.scan import Found, Progress
@@ -720,6 +720,7 @@ def _warnings(shop: Shop, mix: Mix) -> list[str]:
         if part.wait_s > 0.05 * mix.step_s:
             where = f"{part.plan.question.machine.system.name} at {shop.asked.sites[part.pair.site].name}"
             found.append(f"{where} waits {part.wait_s / mix.step_s:.0%} of each step for the slowest part")
+    found += search.batch_warnings(critical_batch(mix.parts[0].plan.question, mix.global_batch))
     sure = mix.progress.deadline_probability
     if sure is not None and float(sure[0]) < search.SURE:
         text = f"--confidence {search.SURE} plans for more"

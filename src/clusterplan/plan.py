@@ -305,9 +305,9 @@ def memory_document(plan: Plan, *, by_stage: bool) -> dict[str, Any]:
     return document
 
 
-def critical_batch(plan: Plan) -> dict[str, Any]:
-    """Estimates of the batch beyond which a run needs more tokens for the same loss."""
-    job, counted = plan.question.job, shapes.parameters(plan.question.model)
+def critical_batch(question: Question, global_batch: int) -> dict[str, Any]:
+    """Estimates of the batch beyond which a run needs more tokens for the same loss, beside the batch that it has."""
+    job, counted = question.job, shapes.parameters(question.model)
     loss = batch.final_loss_nats(counted.active - counted.embedding, job.tokens)
     estimates = [
         ("by loss", batch.critical_batch_by_loss_tokens(loss), "Kaplan 2020, arXiv:2001.08361"),
@@ -315,11 +315,30 @@ def critical_batch(plan: Plan) -> dict[str, Any]:
     ]
     tokens = [float(value) for _, value, _ in estimates]
     return {
-        "batch_tokens": int(plan.layouts.global_batch[0]) * job.seq_len,
+        "batch_tokens": global_batch * job.seq_len,
         "low_tokens": min(tokens),
         "high_tokens": max(tokens),
         "estimates": [{"name": name, "tokens": float(value), "source": source} for name, value, source in estimates],
     }
+
+
+def phases(plan: Plan) -> list[dict[str, Any]]:
+    """Parts of the run whose tokens and times add up; each has its share of what failures and checkpoints take."""
+    progress, circumstances = plan.run.progress, plan.circumstances
+    wall, ideal, tokens = float(progress.wall_s[0]), float(progress.ideal_s[0]), circumstances.tokens
+    training = wall * (1 - circumstances.evaluation_fraction)
+    found = []
+    ramped_s, ramped_tokens, ramped_steps = 0.0, 0.0, 0
+    if circumstances.ramp is not None and progress.ramp_s is not None and progress.ramp_steps is not None:
+        ramped_tokens = min(circumstances.ramp[1], tokens)
+        ramped_s = training * float(progress.ramp_s[0]) / ideal
+        ramped_steps = int(progress.ramp_steps[0])
+        found.append({"name": "ramp", "tokens": ramped_tokens, "steps": ramped_steps, "time_s": ramped_s})
+    steps = int(progress.steps[0]) - ramped_steps
+    found.append({"name": "main", "tokens": tokens - ramped_tokens, "steps": steps, "time_s": training - ramped_s})
+    if circumstances.evaluation_fraction:
+        found.append({"name": "evaluation", "tokens": 0.0, "steps": 0, "time_s": wall - training})
+    return found
 
 
 def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
@@ -345,7 +364,7 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
         "layout": layout_document(plan),
         "step": step_document(plan),
         "memory": memory_document(plan, by_stage=by_stage),
-        "run": _object(outcome.progress, "p50_s", "p90_s", "p99_s"),
+        "run": _object(outcome.progress, "p50_s", "p90_s", "p99_s") | {"phases": phases(plan)},
         "energy": _object(outcome.energy, "mean_it_w"),
         "carbon": _object(outcome.carbon, "embodied_kg_co2e", "total_kg_co2e"),
         "cost": cost,
@@ -401,7 +420,9 @@ class Answer:
             "inputs": inputs_document(self.resolved, self.objective),
             "feasible": self.feasible,
             "plan": None if self.plan is None else plan_document(self.plan, by_stage=self.by_stage),
-            "critical_batch": None if self.plan is None else critical_batch(self.plan),
+            "critical_batch": None
+            if self.plan is None
+            else critical_batch(self.plan.question, int(self.plan.layouts.global_batch[0])),
             "alternatives": [{"why": why, **plan_document(p)} for why, p in self.alternatives],
             "rejected": dict(self.rejected),
             "search": {"considered": self.considered, "evaluated": self.evaluated, "ties": self.ties},
@@ -423,6 +444,8 @@ def inputs_document(resolved: Resolved, objective: str) -> dict[str, Any]:
         "global_batch": job.global_batch,
         "batch_low": job.batch_low,
         "batch_fixed": job.batch_fixed,
+        "batch_ramp": scenario.batch_ramp,
+        "eval_fraction": scenario.eval_fraction,
         "precision": job.precision,
         "deadline_s": scenario.deadline_s,
         "confidence": resolved.confidence,

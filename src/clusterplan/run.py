@@ -17,7 +17,7 @@ import numpy as np
 from clusterplan import building
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.errors import ProfileError
-from clusterplan.formulas import carbon, cost, facility, power, reliability
+from clusterplan.formulas import batch, carbon, cost, facility, power, reliability
 from clusterplan.hardware import Machine, Storage, System
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.wiring import wiring
@@ -59,6 +59,10 @@ class Circumstances:
     """What is saved of each: the weight and the optimizer's states. [byte]"""
     deadline_s: float | None = None
     """Time allowed from the start of training; None if there is no limit. [s]"""
+    evaluation_fraction: float = 0.0
+    """Share of the time at work in which the model is evaluated."""
+    ramp: tuple[int, float] | None = None
+    """Sequences of the first step and tokens of the phase in which the batch grows; None for the same batch always."""
     failures_beside_s: float = 0.0
     """Failures of parts of the job on other machines, which stop this one too. [1/s]"""
 
@@ -174,6 +178,12 @@ class Progress:
     """Share lost to waiting for data."""
     repeat_loss_fraction: FloatArray
     """Share lost to steps repeated for reasons of training."""
+    evaluation_loss_fraction: FloatArray
+    """Share in which the model is evaluated."""
+    ramp_steps: IntArray | None
+    """Steps of the phase in which the batch grows; None without one."""
+    ramp_s: FloatArray | None
+    """Length of that phase if nothing ever stopped it; None without one. [s]"""
     goodput_fraction: FloatArray
     """Ideal over expected length."""
     wall_s: FloatArray
@@ -546,6 +556,25 @@ class _Trouble:
     load_s: FloatArray
 
 
+def _ramp_tokens(circumstances: Circumstances) -> float:
+    """Tokens of the phase in which the batch grows, at most all."""
+    return 0.0 if circumstances.ramp is None else min(circumstances.ramp[1], circumstances.tokens)
+
+
+def _ramp(circumstances: Circumstances, work: Work) -> tuple[IntArray, FloatArray] | tuple[None, None]:
+    """Steps and length of the phase in which the batch grows.
+
+    Assumed: exposed communication and waiting of a step do not shrink with its batch, which is right of bubbles and of
+    the reduction of gradients, and too much of what is sent for each micro-batch.
+    """
+    if circumstances.ramp is None:
+        return None, None
+    sequences = _ramp_tokens(circumstances) / circumstances.seq_len
+    steps = batch.ramp_steps(circumstances.ramp[0], work.global_batch, sequences)
+    fixed = work.communication_s + work.waiting_s
+    return steps, batch.ramp_s(steps, work.step_s, fixed, work.global_batch, sequences)
+
+
 def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[Progress, FloatArray]:
     """How long the run takes, and its share of the storage."""
     operations, storage = circumstances.operations, circumstances.storage
@@ -553,8 +582,18 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
     devices, nodes = fleet.used_devices, fleet.used_nodes
 
     steps = reliability.steps(circumstances.tokens, work.global_batch, circumstances.seq_len)
-    ideal = reliability.ideal_s(steps, work.step_s)
+    ramp_steps, ramp_s = _ramp(circumstances, work)
+    if ramp_steps is None or ramp_s is None:
+        ideal = reliability.ideal_s(steps, work.step_s)
+    else:
+        later = reliability.steps(
+            circumstances.tokens - _ramp_tokens(circumstances), work.global_batch, circumstances.seq_len
+        )
+        steps = batch.ramped_steps(ramp_steps, later)
+        ideal = batch.ramped_ideal_s(ramp_s, later, work.step_s)
     training = reliability.training_s(ideal, operations.repeated_fraction)
+    if circumstances.evaluation_fraction:
+        training = batch.with_evaluation_s(training, circumstances.evaluation_fraction)
     size = reliability.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
     trouble = _Trouble(
         size=size,
@@ -584,9 +623,9 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
     stepping = course.training_fraction
     kept = useful / (up * stepping)
     sound = reliability.uncorrupted_fraction(operations.silent_fraction, operations.silent_found_s, mtbf)
-    batch = reliability.batch_bytes(work.global_batch, circumstances.seq_len, operations.token_bytes)
+    read_bytes = reliability.batch_bytes(work.global_batch, circumstances.seq_len, operations.token_bytes)
     speed = reliability.full_speed_fraction(operations.slow_node_fraction)
-    fed = reliability.fed_fraction(work.step_s, batch, storage.read_bytes_per_s)
+    fed = reliability.fed_fraction(work.step_s, read_bytes, storage.read_bytes_per_s)
     good = sound * speed * fed
     wall = reliability.expected_wall_s(training, useful * good)
     interruptions = reliability.expected_interruptions(wall * service, mtbf, down)
@@ -609,7 +648,7 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         storage_interval_s=course.storage_interval_s,
         daily_checkpoint_bytes=reliability.daily_bytes(size, period),
         stored_bytes=stored,
-        data_bytes_per_s=reliability.read_bytes_per_s(batch, work.step_s),
+        data_bytes_per_s=reliability.read_bytes_per_s(read_bytes, work.step_s),
         down_s=down,
         restore_s=restore,
         up_fraction=up,
@@ -621,7 +660,12 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         silent_loss_fraction=reliability.lost_fraction(useful, sound),
         slow_loss_fraction=reliability.lost_fraction(useful * sound, speed),
         data_loss_fraction=reliability.lost_fraction(useful * sound * speed, fed),
-        repeat_loss_fraction=reliability.lost_fraction(useful * good, 1 - operations.repeated_fraction),
+        evaluation_loss_fraction=reliability.lost_fraction(useful * good, 1 - circumstances.evaluation_fraction),
+        repeat_loss_fraction=reliability.lost_fraction(
+            useful * good * (1 - circumstances.evaluation_fraction), 1 - operations.repeated_fraction
+        ),
+        ramp_steps=ramp_steps,
+        ramp_s=ramp_s,
         goodput_fraction=reliability.goodput_fraction(ideal, wall),
         wall_s=wall,
         expected_interruptions=interruptions,

@@ -73,6 +73,10 @@ class Scenario:
     """Fewest sequences where a range of batches is given, of which ``global_batch`` is the upper end."""
     batch_fixed: bool = True
     """Whether a given ``global_batch`` is exact, not a target."""
+    batch_ramp: str | None = None
+    """Batch of the first step, and tokens over which it grows, as :func:`parse_ramp` reads them."""
+    eval_fraction: float | None = None
+    """Share of the time at work in which the model is evaluated."""
     allow: tuple[str, ...] = ()
     """Techniques beyond the stack's defaults that may be used."""
     site: str | None = None
@@ -141,6 +145,7 @@ _QUANTITIES: Mapping[str, Dimension] = {
     "budget_usd": "usd",
     "power_w": "power",
     "confidence": "fraction",
+    "eval_fraction": "fraction",
     "seq_len": "count",
     "global_batch": "count",
     "batch_low": "count",
@@ -299,6 +304,8 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
             raise _wrong("a text", value, where)
         return value
     text = _text(value, where)
+    if name == "batch_ramp":
+        parse_ramp(text, where)
     if name == "recompute":
         try:
             Recomputation.parse(text)
@@ -308,6 +315,23 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
         found = unknown(f"must be {', '.join(_CHOICES[name])}, not {shown(text)}", text, _CHOICES[name])
         raise ClusterplanError(found.message.split(";")[0], where=where, nearest=found.nearest)
     return text
+
+
+def parse_ramp(text: str, where: str = "") -> tuple[int, float]:
+    """Sequences of the first step, and tokens over which the batch grows to its size.
+
+    Examples
+    --------
+    >>> parse_ramp("256:100B")
+    (256, 100000000000.0)
+    """
+    first, colon, tokens = text.partition(":")
+    if not colon:
+        raise ClusterplanError(f"must be SEQUENCES:TOKENS, as 256:100B, not {shown(text)}", where=where)
+    ramp = parse(first, "count", where=where), float(parse(tokens, "tokens", where=where))
+    if ramp[0] < 1:
+        raise ClusterplanError("a step has at least one sequence", where=where)
+    return ramp
 
 
 def _quantity(value: Any, name: str, key: str, where: str) -> float:
@@ -520,6 +544,8 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     devices = scenario.devices or parse_range(
         notes.default("devices", f"{defaults.devices_low}:{defaults.devices_high}", defaults.sources["devices_low"])
     )
+    if scenario.eval_fraction is not None and scenario.eval_fraction >= 1:
+        raise ClusterplanError("no time is left for training", where=option("eval_fraction"))
     confidence = scenario.confidence
     if confidence is None:
         confidence = notes.default("confidence", float(defaults.confidence))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import fields
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from clusterplan.layout import (
 from clusterplan.plan import Answer, Blocking, Demands, Plan, critical_batch, make_plan, work
 from clusterplan.run import Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
-from clusterplan.scenario import Resolved, Scenario
+from clusterplan.scenario import Resolved, Scenario, parse_ramp
 from clusterplan.space import Fixed
 from clusterplan.units import format_bandwidth, format_bytes, format_count, format_time
 from clusterplan.workload import Format
@@ -106,6 +106,8 @@ def circumstances_of(resolved: Resolved, machine_index: int) -> Circumstances:
         parameters=counted.total + counted.mtp,
         checkpoint_bytes_per_parameter=machine.stack.weight_bytes + machine.stack.optimizer_bytes,
         deadline_s=resolved.scenario.deadline_s,
+        evaluation_fraction=resolved.scenario.eval_fraction or 0.0,
+        ramp=None if resolved.scenario.batch_ramp is None else parse_ramp(resolved.scenario.batch_ramp),
     )
 
 
@@ -214,12 +216,7 @@ def warnings(plan: Plan) -> list[str]:
     if 0 < plan.question.model.learned_positions < job.seq_len:
         text = "learned positions; longer sequences need more of them, and their parameters are not counted"
         found.append(f"the model has {plan.question.model.learned_positions:,} {text}")
-    critical = critical_batch(plan)
-    if critical["batch_tokens"] > critical["low_tokens"]:
-        low, high = format_count(critical["low_tokens"]), format_count(critical["high_tokens"], "tokens")
-        sources = "; ".join(f"{one['name']}: {one['source']}" for one in critical["estimates"])
-        text = f"is beyond the critical batch, {low} to {high} ({sources}): more tokens are needed for the same loss"
-        found.append(f"a batch of {format_count(critical['batch_tokens'], 'tokens')} {text}")
+    found += batch_warnings(critical_batch(plan.question, int(plan.layouts.global_batch[0])))
     sure = plan.run.progress.deadline_probability
     if sure is not None and float(sure[0]) < SURE:
         found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence {SURE} plans for more")
@@ -351,6 +348,16 @@ def least_factor(goodput: Callable[[float], float]) -> float | None:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if goodput(middle) >= LEAST_GOODPUT else (middle, high)
     return high
+
+
+def batch_warnings(critical: dict[str, Any]) -> list[str]:
+    """What to say of a batch that is beyond an estimate of the critical one."""
+    if critical["batch_tokens"] <= critical["low_tokens"]:
+        return []
+    low, high = format_count(critical["low_tokens"]), format_count(critical["high_tokens"], "tokens")
+    sources = "; ".join(f"{one['name']}: {one['source']}" for one in critical["estimates"])
+    text = f"is beyond the critical batch, {low} to {high} ({sources}): more tokens are needed for the same loss"
+    return [f"a batch of {format_count(critical['batch_tokens'], 'tokens')} {text}"]
 
 
 def size(resolved: Resolved, progress: Progress | None = None) -> Answer:

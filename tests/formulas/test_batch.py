@@ -35,3 +35,20 @@ def test_array_equals_scalars():
     assert_allclose(
         batch.critical_batch_by_data_tokens(tokens), [float(batch.critical_batch_by_data_tokens(t)) for t in tokens]
     )
+
+
+def test_steps_of_a_growing_batch_are_those_of_its_small_steps():
+    first, last, sequences = 96, 1536, 1_000_000
+    seen = steps = 0.0
+    while seen < sequences:  # as a program would take them
+        seen += first + (last - first) * seen / sequences
+        steps += 1
+    assert_allclose(batch.ramp_steps(first, last, sequences), steps, rtol=2e-3)
+    assert batch.ramp_steps(100, 100, 1000) == 10
+    assert batch.ramp_steps(200, 100, 1000) == 10  # never more than the batch
+
+
+def test_a_growing_batch_costs_what_does_not_shrink_with_it():
+    assert_allclose(batch.ramp_s(50.0, 3.0, 0.0, 100, 1000), 30.0)
+    assert_allclose(batch.ramp_s(50.0, 3.0, 3.0, 100, 1000), 150.0)
+    assert_allclose(batch.with_evaluation_s(97.0, 0.03), 100.0)

@@ -194,12 +194,20 @@ _LOSSES: Mapping[str, str] = {
     "slow": "slow nodes",
     "data": "waiting for data",
     "repeat": "repeated training",
+    "evaluation": "evaluations",
 }
 
 
 def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     steps = f"{run['steps']:,} steps"
     yield "wall time", f"{format_time(run['wall_s'])} expected; {steps} without loss {format_time(run['ideal_s'])}"
+    if len(run.get("phases", ())) > 1:
+        told = (
+            f"{one['name']} {format_time(one['time_s'])}"
+            + (f" ({format_count(one['tokens'], 'tokens')}, {one['steps']:,} steps)" if one["steps"] else "")
+            for one in run["phases"]
+        )
+        yield "phases", ", ".join(told)
     losses = [(text, run.get(f"{name}_loss_fraction")) for name, text in _LOSSES.items()]
     lost = ", ".join(f"{text} {format_fraction(share)}" for text, share in losses if share)
     yield "goodput", format_fraction(run["goodput_fraction"]) + (f"; lost to {lost}" if lost else "")
