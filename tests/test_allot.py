@@ -138,3 +138,11 @@ def test_the_power_of_a_site_alone_can_be_the_least():
     assert units[0] == 500
     assert measured(simple(), bounds, units, "power 0") == 5e6
     assert measured(simple(), bounds, units, "kind 0") == 8 * units.sum()
+
+
+def test_the_solver_prints_nothing(capfd):
+    for seed in range(30):
+        offers, bounds = drawn(seed, kinds=3, sites=3, most=900)
+        allot(offers, bounds, "cost")
+        allot(offers, bounds, "wall")
+    assert capfd.readouterr() == ("", "")

@@ -253,7 +253,7 @@ class _Program:
                 integrality=integral,
                 bounds=Box(np.zeros(self.size), upper),
                 constraints=LinearConstraint(np.array(self.rows), np.array(self.low), np.array(self.high)),
-                options={"mip_rel_gap": GAP, "time_limit": LONGEST_S},
+                options={"mip_rel_gap": GAP, "time_limit": LONGEST_S, "presolve": False},
             )
             if result.x is None:
                 return None

@@ -21,7 +21,7 @@ import numpy as np
 import clusterplan
 from clusterplan import allot, choose, run, search, space
 from clusterplan.allot import Bounds, Offers
-from clusterplan.arrays import IntArray
+from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.catalog import Catalog
 from clusterplan.choose import Choice
 from clusterplan.errors import ClusterplanError
@@ -41,8 +41,26 @@ SCHEMA = "clusterplan/mix-1"
 ROUNDS = 6
 """Most times that the program and the layouts follow each other."""
 
+MOST_TRIES = 16
+"""The same with times in which a part had too few units for any layout."""
+
+SMALLEST_SHARE = 0.03
+"""Parts that would do less of the job are not looked at: so few sequences go badly into micro-batches."""
+
+AIMS = (0.91, 1.0, 1.1)
+"""Layouts of a part are looked for near these multiples of its share of the batch, each with its tolerance."""
+
+MOST_WAYS = 6
+"""Ways to put layouts together of which that with the shortest step is taken, the lines between sites included."""
+
+LEAST_KEPT = 0.95
+"""What waiting for the slowest part leaves is taken to be no less: other sizes may wait less."""
+
 AGREED = 0.002
 """What was assumed of a unit and what came of it agree within this share."""
+
+LEAST_MARGIN = 0.9
+"""Share of the deadline that the program is held to at least, where layouts have missed it."""
 
 NARROW = 0.8
 """A part's layout is looked for on this share of its units and more; units that it leaves are not bought."""
@@ -230,7 +248,12 @@ class Mix:
     def kept_fraction(self) -> float:
         """Speed of all parts together over the sum of their own: what waiting for the slowest leaves."""
         own = sum(part.batch_share_fraction / (self.step_s - part.wait_s) for part in self.parts)
-        return 1 / self.step_s / own
+        return max(1 / self.step_s / own, LEAST_KEPT)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Speed of all parts, without lines and losses."""
+        return self.global_batch * self.parts[0].plan.question.job.seq_len / self.step_s
 
     @property
     def staff_usd(self) -> float:
@@ -388,30 +411,49 @@ class Shop:
 
     def realised(self, pairs: Sequence[Pair], units: IntArray, offers: Offers) -> Mix | Pair:
         """The job on these units, each part with its best layout; or the pair that has none with its share."""
+        mixes: list[Mix] = []
+        for aims in ((1.0,), AIMS):  # other layouts hide other parts of what the lines carry
+            found = self.fastest(pairs, units, offers, aims)
+            if isinstance(found, Pair):
+                missing = found
+            else:
+                mixes += found
+        return min(mixes, key=lambda one: (one.step_s + one.line_s) / one.global_batch) if mixes else missing
+
+    def fastest(
+        self, pairs: Sequence[Pair], units: IntArray, offers: Offers, aims: Sequence[float]
+    ) -> list[Mix] | Pair:
+        """The fastest jobs of parts whose batches are near some multiples of their shares."""
         speeds = offers.tokens_per_s * units
         taken = [index for index in range(len(pairs)) if units[index] > 0]
-        rows: dict[int, tuple[list[Choice], IntArray, Any]] = {}
+        target, seq_len = self.resolved.job.global_batch, self.resolved.job.seq_len
+        rows: list[tuple[list[Choice], IntArray, FloatArray]] = []
         for index in taken:
-            pair = pairs[index]
-            batch = max(round(self.resolved.job.global_batch * speeds[index] / speeds.sum()), 1)
-            founds = self.layouts_of(pair.kind, int(units[index] * offers.devices[index]), batch)
+            kind, devices = pairs[index].kind, int(units[index] * offers.devices[index])
+            share = target * speeds[index] / speeds.sum()
+            batches = dict.fromkeys(max(round(share * aim), 1) for aim in aims)
+            founds = [found for batch in batches for found in self.layouts_of(kind, devices, batch)]
             choices = [Choice(found=f, row=int(row)) for f in founds for row in np.flatnonzero(f.feasible)]
             if not choices:
-                return pair
-            batches = np.array([int(c.found.candidates.layouts.global_batch[c.row]) for c in choices])
+                return pairs[index]
+            made = np.array([int(c.found.candidates.layouts.global_batch[c.row]) for c in choices])
             tokens_per_s = np.array([float(c.found.candidates.tokens_per_s[c.row]) for c in choices])
-            rows[index] = (choices, batches, batches * self.resolved.job.seq_len / tokens_per_s)
-        chosen = together(
-            [(batches, times) for _, batches, times in rows.values()],
-            self.resolved.job.global_batch,
+            rows.append((choices, made, made * seq_len / tokens_per_s))
+        several = len({pairs[index].site for index in taken}) > 1
+        ways = together(
+            [(made, times) for _, made, times in rows],
+            target,
             is_exact=self.resolved.job.batch_fixed,
+            number=MOST_WAYS if several else 1,
         )
-        return self.joined(
+        plans = [
             {
-                pairs[index]: self.plan(pairs[index], rows[index][0][row], trimmed=True)
-                for index, row in zip(taken, chosen, strict=True)
+                pairs[i]: self.plan(pairs[i], part[0][row], trimmed=True)
+                for i, part, row in zip(taken, rows, way, strict=True)
             }
-        )
+            for way in ways
+        ]
+        return [self.joined(one) for one in plans]
 
     # --- Many -----------------------------------------------------------------------------------------------
 
@@ -494,27 +536,38 @@ class Shop:
         last = max(seeds.values(), key=lambda mix: mix.totals["devices"])
         mixes: list[Mix] = []
         seen: set[tuple[int, ...]] = set()
-        most = self.offers(pairs, known).most
-        for _ in range(ROUNDS):
-            offers = replace(self.offers(pairs, known), most=most, least=np.minimum(1, most))
+        margin = 1.0
+        least = np.ones(len(pairs), dtype=np.int64)
+        for _ in range(MOST_TRIES):
+            if len(mixes) == ROUNDS:
+                break
+            offers = self.offers(pairs, known)
+            smallest = SMALLEST_SHARE * last.tokens_per_s / offers.tokens_per_s
+            offers = replace(offers, least=np.maximum(least, np.ceil(smallest).astype(np.int64)))
             bounds = self.freed(self.bounds(last), freed)
+            bounds = replace(bounds, deadline_s=bounds.deadline_s * margin)
             units = allot.allot(offers, bounds, objective)
+            if units is None:  # the fastest is most likely to be nearly there
+                units = allot.allot(offers, replace(bounds, deadline_s=np.inf, budget_usd=np.inf), "wall")
             if units is None:
                 break
             mix = self.realised(pairs, units, offers)
             if isinstance(mix, Pair):  # too few units or sequences for any layout
-                most = np.where([pair == mix for pair in pairs], 0, most)
+                few = int(units[pairs.index(mix)])
+                least = np.where([pair.kind == mix.kind for pair in pairs], np.maximum(least, 2 * few), least)
                 continue
-            real = mix.global_batch * self.resolved.job.seq_len / mix.step_s
             assumed = float(offers.tokens_per_s @ units) * last.kept_fraction
             agreement = Agreement(
                 rounds=len(mixes) + 1,
-                speed_residual_fraction=real / assumed - 1,
+                speed_residual_fraction=mix.tokens_per_s / assumed - 1,
                 units_residual=int(np.abs(units - mix.units(pairs)).max()),
             )
             last = replace(mix, agreement=agreement)
             mixes.append(last)
             known |= {part.pair: last for part in last.parts}
+            # Layouts come in steps: what just missed the deadline is asked for a little more the next time.
+            late = next((value / limit for name, limit, _, value in self.limits(last) if name == "deadline"), 0.0)
+            margin = min(max(margin / late, LEAST_MARGIN), 1.0) if late > 1 else 1.0
             key = (*units.tolist(), *(int(part.plan.layouts.global_batch[0]) for part in last.parts))
             is_same = abs(agreement.speed_residual_fraction) < AGREED and agreement.units_residual == 0
             if key in seen or is_same:
@@ -540,8 +593,10 @@ class Shop:
         return bounds
 
 
-def together(parts: Sequence[tuple[IntArray, Any]], batch: int, *, is_exact: bool = False) -> list[int]:
-    """A layout for each part, such that all together are fastest.
+def together(
+    parts: Sequence[tuple[IntArray, FloatArray]], batch: int, *, is_exact: bool = False, number: int = 1
+) -> list[list[int]]:
+    """A layout for each part, such that all together are fastest; and the next such ways, with other steps.
 
     All parts wait for the slowest, so for each length of the step a part takes the layout that does most in it.
 
@@ -553,13 +608,15 @@ def together(parts: Sequence[tuple[IntArray, Any]], batch: int, *, is_exact: boo
         Sequences that all parts should come to; the nearest where none is within the tolerance of a batch.
     is_exact : bool
         Whether it is to be met exactly, if it can be.
+    number : int
+        Most ways to give, best first.
 
     Examples
     --------
     The first part waits for the second one rather than doing fewer sequences:
 
     >>> together([(np.array([4, 6]), np.array([1.0, 1.5])), (np.array([10, 4]), np.array([2.0, 1.0]))], 16)
-    [1, 0]
+    [[1, 0]]
     """
     ends = np.unique(np.concatenate([times for _, times in parts]))
     ends = ends[ends >= max(times.min() for _, times in parts)]
@@ -570,12 +627,14 @@ def together(parts: Sequence[tuple[IntArray, Any]], batch: int, *, is_exact: boo
         sums += most[np.searchsorted(times[order], ends, side="right") - 1]
     off = np.abs(sums / batch - 1)
     near = off <= max(off.min(), 0.0 if is_exact else BATCH_TOLERANCE) + 1e-12
-    end = ends[np.argmax(np.where(near, sums / ends, 0.0))]
-    chosen = []
-    for batches, times in parts:
-        rows = np.flatnonzero(times <= end)
-        chosen.append(int(rows[np.lexsort((times[rows], -batches[rows]))[0]]))
-    return chosen
+    ways = []
+    for best in np.argsort(np.where(near, -sums / ends, 0.0), kind="stable")[: min(number, int(near.sum()))]:
+        way = []
+        for batches, times in parts:
+            rows = np.flatnonzero(times <= ends[best])
+            way.append(int(rows[np.lexsort((times[rows], -batches[rows]))[0]]))
+        ways.append(way)
+    return ways
 
 
 # --- Answers ----------------------------------------------------------------------------------------------------
@@ -658,7 +717,11 @@ def mix(resolved: Resolved, asked: Asked, progress: Progress | None = None) -> A
         singles += kept
     single = min(singles, key=lambda one: one.totals[shop.objective], default=None)
     best_mix = min([*singles, *kept], key=lambda one: one.totals[shop.objective], default=None)
-    stops = () if best_mix is not None else _blocking(shop, pairs, seeds, [*mixes, *seeds.values()])
+    stops: tuple[Blocking, ...] = ()
+    if best_mix is None:
+        stops, more = _blocking(shop, pairs, seeds, [*mixes, *seeds.values()])
+        best_mix = min(more, key=lambda one: one.totals[shop.objective], default=None)
+        stops = () if more else stops
     return Answer(
         shop=shop,
         mix=best_mix,
@@ -683,15 +746,22 @@ def _usable(founds: list[Found]) -> Choice:
 
 def _blocking(
     shop: Shop, pairs: Sequence[Pair], seeds: Mapping[Pair, Mix], tried: Sequence[Mix]
-) -> tuple[Blocking, ...]:
-    """Which demands stand in the way: the nearest value of each alone with which there is a mix."""
+) -> tuple[tuple[Blocking, ...], list[Mix]]:
+    """Which demands stand in the way: the nearest value of each alone with which there is a mix.
+
+    Mixes that keep to everything after all, found on the way, come with them.
+    """
     measures = {"deadline": "wall", "budget": "cost", "power": "devices", "devices": "devices"}
     measures |= {f"site power of {site.name}": f"power {number}" for number, site in enumerate(shop.asked.sites)}
     measures |= {f"count of {m.system.name}": f"kind {number}" for number, m in enumerate(shop.resolved.hardware)}
-    stops = []
+    stops: list[Blocking] = []
+    kept_all: list[Mix] = []
     for name, required, unit, _ in shop.limits(tried[0]):
+        if kept_all:
+            break
         mixes = [] if name.startswith("count") else shop.settled(pairs, seeds, measures[name], freed=name)
         values = {id(one): {n: v for n, _, _, v in shop.limits(one)}[name] for one in [*tried, *mixes]}
+        kept_all += [one for one in mixes if not shop.broken(one)]
         kept = [values[id(one)] for one in mixes if set(shop.broken(one)) <= {name}]
         if kept or any(name in shop.broken(one) for one in tried):
             stops.append(
@@ -704,7 +774,7 @@ def _blocking(
                 )
             )
     standing = [one for one in stops if one.nearest_feasible is not None]
-    return tuple(standing or stops)
+    return tuple(standing or stops), kept_all
 
 
 def _warnings(shop: Shop, mix: Mix) -> list[str]:
