@@ -145,7 +145,9 @@ def _assumptions(document: Document) -> Iterator[str]:
     yield document["convergence"]
     agreement = document["agreement"]
     if agreement["rounds"]:
+        residual, rounds = agreement["speed_residual_fraction"], agreement["rounds"]
+        how = f"{format_fraction(abs(residual))} {'faster' if residual >= 0 else 'slower'}"
         yield (
-            f"sizes found in {agreement['rounds']} rounds; the layouts are {agreement['speed_residual_fraction']:+.1%} "
-            f"faster than was assumed of their units, and left {agreement['units_residual']} units of a part unbought"
+            f"sizes found in {rounds} round{'' if rounds == 1 else 's'}; the layouts are {how} than was assumed of "
+            f"their units, and left at most {agreement['units_residual']} units of a part unbought"
         )
