@@ -195,7 +195,7 @@ Groups of {FEWEST} rows or more whose times are off by more than {WEAK * 100:.0f
 
 Known reasons:
 
-- Zero-bubble schedules other than ZB-1p and ZB-2p, and DualPipe, are priced as 1F1B.
+- GPipe and schedules that nobody names are priced as 1F1B; ZB-V and DualPipe have no published rows to check them.
 - Multi-head latent attention (DeepSeek-V3, Kimi K2) and sliding windows (Gemma, gpt-oss, Llama 4) cannot be stated in
   a table of runs; such rows are priced as plain attention.
 - Recomputation, CUDA graphs and dispatchers of mixture-of-experts models come from recipes that most tables do not

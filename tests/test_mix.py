@@ -70,9 +70,12 @@ def test_counts_that_are_too_few_alone_are_enough_together(both):
 def test_caps_of_sites_bind():
     answer = mixed(two_sites(sync_every="500"), hardware="dgx-h100", deadline_s=DAY_S, objective="wall")
     assert len(answer.mix.parts) == 2
+    full = []
     for part, cap in zip(answer.mix.parts, (50e3, 100e3), strict=True):
         drawn = answer.mix.power_w(part.pair.site)
-        assert drawn <= cap < drawn * (1 + 1 / int(part.run.fleet.units[0]))
+        assert drawn <= cap
+        full.append(cap < drawn * (1 + 1 / int(part.run.fleet.units[0])))
+    assert any(full)  # layouts come in steps of replicas, so that another site may stay below its cap
 
 
 def test_lines_that_are_slower_are_never_faster():

@@ -646,7 +646,15 @@ def test_fixes_name_the_least_block_and_the_allocator():
 
 def test_schedules_beyond_the_defaults_join_if_they_may():
     given = {"hardware": "dgx-a100", "stack": "megatron-lm-zero-bubble", "devices": (32, 48), "objective": "wall"}
-    axes = {"tp": 1, "pp": 8, "vpp": 1, "micro_batch": 1, "global_batch": 64, "of": replace(TINY, layers=16), "recompute": "none"}
+    axes = {
+        "tp": 1,
+        "pp": 8,
+        "vpp": 1,
+        "micro_batch": 1,
+        "global_batch": 64,
+        "of": replace(TINY, layers=16),
+        "recompute": "none",
+    }
     plain, allowed = (search.size(asked(**given, **axes, allow=names)).plan for names in ((), ("zb-2p",)))
     assert layout_document(plain)["schedule"] == "1f1b"
     assert layout_document(allowed)["schedule"] == "zb-2p"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from clusterplan import space
+from clusterplan import layout, space
 from clusterplan.layout import BATCH_TOLERANCE, RECOMPUTE, SCHEDULES, broken_cut_rules, broken_layout_rules
 from clusterplan.space import Fixed
 from examples import TINY, TINY_MOE, limits, machine, model, question
@@ -154,7 +154,7 @@ def test_expanded_layouts_are_legal():
         rng.integers(1, 17, 2000),
         np.ones(2000, int),
         np.zeros(2000, int),
-        np.full(2000, space.USUAL),
+        np.full(2000, layout.USUAL),
         fewest=1,
     )
     broken = broken_layout_rules(rows, some, limits(ask))

@@ -133,7 +133,7 @@ def test_a_run_out_of_memory_has_no_error_but_an_end(judge):
 
 
 def test_a_schedule_that_is_not_modelled_is_named_and_keeps_its_row_apart(judge):
-    rows = (judge.row(run(vpp=1, framework=f"Megatron-LM, {name} schedule")) for name in ("1F1B", "ZB-V", "ZB-1p"))
+    rows = (judge.row(run(vpp=1, framework=f"Megatron-LM, {name} schedule")) for name in ("1F1B", "GPipe", "ZB-1p"))
     plain, bubble, zero = rows
     assert plain.inferred == zero.inferred == ()
     assert zero.predicted_step_s < plain.predicted_step_s

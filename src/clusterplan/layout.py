@@ -31,6 +31,9 @@ SCHEDULES = ("none", "1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v", "dualpipe"
 zero-bubble schedules with once and twice the activations of 1F1B, ``zb-v`` the one whose stages lie in a V;
 ``dualpipe`` feeds the pipeline from both ends."""
 
+USUAL = -1
+"""In place of a schedule: none for one stage, interleaved for several chunks, else plain 1F1B."""
+
 OFFLOAD = ("none", "optimizer", "activations", "both")
 """What waits in host memory; a table holds the index. The optimizer's states are updated there, too."""
 

@@ -19,6 +19,7 @@ from clusterplan.layout import (
     RECOMPUTED_SHARE,
     SCHEDULES,
     SHARDING,
+    USUAL,
     Cuts,
     Layouts,
     Limits,
@@ -195,9 +196,6 @@ def why_none(question: Question, fixed: Fixed) -> str:
     broken = [repairs(rule, layouts, cuts, limits) for rule, mask in rules.items() if mask[0] and rule not in BY_SIZE]
     return "; ".join(broken) or "no layout has all of the given axes"
 
-
-USUAL = -1
-"""In place of a schedule: none for one stage, interleaved for several chunks, else plain 1F1B."""
 
 BY_SIZE = ("batch divides by dp × micro-batch", "batch near its target", "dp × cp × tp divides by ep × etp")
 """Rules that depend on the number of replicas, which the search chooses."""
