@@ -65,6 +65,8 @@ class Accelerator:
     fp8_flop_per_s: float | None = None
     fp4_flop_per_s: float | None = None
     int8_flop_per_s: float | None = None
+    lowest_clock_fraction: float | None = None
+    """Lowest clock that makes sense, over the clock in training: below it the voltage stays; None if not known."""
     best_published_mfu: Mapping[str, float] = field(default_factory=dict)
     """Best model-FLOP utilisation that somebody published for a large run, by format."""
     aliases: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ import numpy as np
 
 from clusterplan import shapes
 from clusterplan.arrays import FloatArray, IntArray
-from clusterplan.formulas import compute, network
+from clusterplan.formulas import compute, network, power
 from clusterplan.hardware import Machine
 from clusterplan.layout import Cuts
 from clusterplan.operators import ELEMENT_BYTES, Core, Message, Product, Scan, Shape, Software, Vector, Work
@@ -27,6 +27,9 @@ def parts(model: Model) -> tuple[str, ...]:
     return (*shapes.kinds(model), *ENDS)
 
 
+ARITHMETIC_CLOCK_BOUND = 1.0
+"""Assumed: products, attention and scans go with the clock of the device; traffic to memory and network does not."""
+
 CAST_BYTES = 4.0
 """Traffic to turn one 16-bit element into 8 bits, stored twice for the two orders of access. [byte]"""
 
@@ -40,6 +43,13 @@ class Question:
     machine: Machine
     domain_devices: int
     """Devices of a scale-up domain that layouts use; all of them, or fewer to keep groups inside."""
+    clock_fraction: float = 1.0
+    """Clock of the devices over the one that they hold in training without a cap."""
+
+    @property
+    def clock_slowdown(self) -> FloatArray:
+        """Time of arithmetic at this clock over that at full clock."""
+        return power.clock_slowdown(self.clock_fraction, ARITHMETIC_CLOCK_BOUND)
 
     @property
     def software(self) -> Software:
@@ -193,6 +203,7 @@ def _one_product_s(
         device.memory_efficiency,
         result_bytes,
         question.machine.stack.kernel_share,
+        question.clock_slowdown,
     )
 
 
@@ -243,14 +254,15 @@ def _core_s(question: Question, core: Core) -> tuple[FloatArray, FloatArray]:
                 device.memory_bytes_per_s,
                 device.memory_efficiency,
                 stack.kernel_share,
+                question.clock_slowdown,
             )
             for factor, traffic in ((1, stack.score_traffic_forward_bytes), (2, stack.score_traffic_backward_bytes))
         )
         return forward, backward
     share = device.attention_efficiency[question.machine.attention_kernel]
-    rate = device.in_training_efficiency
+    rate, slower = device.in_training_efficiency, question.clock_slowdown
     forward, backward = (
-        compute.attention_s(times * core.flop, core.reach, peak, share, rate, ratio, stack.kernel_share)
+        compute.attention_s(times * core.flop, core.reach, peak, share, rate, ratio, stack.kernel_share, slower)
         for times, ratio in ((1, 1.0), (2, device.attention_backward_ratio))
     )
     return forward, backward
@@ -261,9 +273,9 @@ def _scan_s(question: Question, scan: Scan) -> tuple[FloatArray, FloatArray]:
     device, stack = question.machine.accelerator, question.machine.stack
     factor = stack.vector_traffic
     peak, product_share = _half_peak(question)
-    rate = device.in_training_efficiency
+    rate, slower = device.in_training_efficiency, question.clock_slowdown
     forward, backward = (
-        compute.scan_s(times * scan.flop, peak, product_share, rate, stack.kernel_share)
+        compute.scan_s(times * scan.flop, peak, product_share, rate, stack.kernel_share, slower)
         + _vector_s(question, traffic, factor)
         for times, traffic in ((1, scan.forward_bytes), (2, scan.backward_bytes))
     )

@@ -18,7 +18,7 @@ from clusterplan import building
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.errors import ProfileError
 from clusterplan.formulas import batch, carbon, cost, facility, power, reliability
-from clusterplan.hardware import Machine, Storage, System
+from clusterplan.hardware import Accelerator, Machine, Storage, System
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.wiring import wiring
 
@@ -32,7 +32,9 @@ READS = 1
 CHECKPOINTS_KEPT = 20
 """Assumed: checkpoints that are kept at the same time, to go back to and to compare."""
 FULL_CLOCK = 1.0
-"""No power cap."""
+"""No cap."""
+LOWEST_CLOCK = 0.6
+"""Assumed: voltage stops falling near this share of the clock in training; below, the power law does not hold."""
 CONTRACTED = 1.0
 """Assumed: a site's contract covers all of its electricity."""
 BUILDING_RESIDUAL = 0.0
@@ -65,6 +67,8 @@ class Circumstances:
     """Sequences of the first step and tokens of the phase in which the batch grows; None for the same batch always."""
     failures_beside_s: float = 0.0
     """Failures of parts of the job on other machines, which stop this one too. [1/s]"""
+    clock_fraction: float = 1.0
+    """Clock of the devices over the one that they hold in training without a cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -851,7 +855,9 @@ def _energy(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pr
     system = housed(system, circumstances.cooling)
     it = _it_power(circumstances, work, fleet, progress, share)
     mean_it = it.total_w
-    nodes_peak = power.nameplate_w(system.rated_w, fleet.units, operations.provision_fraction)
+    nodes_peak = power.nameplate_w(
+        system.rated_w, fleet.units, operations.provision_fraction, _capped_w(circumstances, system)
+    )
     peak_it = power.peak_w(nodes_peak + it.network_w + it.storage_w, mean_it)
     supply = building.supply(site, mean_it, peak_it)
     year = building.cooling_year(site, circumstances.cooling, system.liquid_fraction)
@@ -890,6 +896,23 @@ def _energy(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pr
         reused_kwh=None if reused is None else facility.reused_kwh(facility_kwh, reused),
         ere=None if reused is None else facility.energy_reuse_effectiveness(pue, reused),
     )
+
+
+def _capped_w(circumstances: Circumstances, system: System) -> FloatArray:
+    """What a clock below the full one takes off the nameplate of a purchase unit. [W]"""
+    device = circumstances.machine.accelerator
+    busy = circumstances.operations.matrix_activity_fraction
+    full, here = (
+        power.accelerator_w(device.idle_w, device.tdp_w, busy, clock, device.clock_exponent)
+        for clock in (FULL_CLOCK, circumstances.clock_fraction)
+    )
+    return power.capped_w(full, here, system.devices, system.fan_fraction, system.psu_efficiency)
+
+
+def lowest_clock(accelerator: Accelerator) -> float:
+    """Lowest clock that makes sense, over the clock in training."""
+    lowest = accelerator.lowest_clock_fraction
+    return LOWEST_CLOCK if lowest is None else lowest
 
 
 def housed(system: System, cooling: Cooling) -> System:
@@ -957,7 +980,9 @@ def _device_w(circumstances: Circumstances, work: Work, progress: Progress) -> F
     # One call a phase, so that a recorder sees where each activity comes from.
     phases = np.array(
         [
-            power.accelerator_w(device.idle_w, device.tdp_w, activity, FULL_CLOCK, device.clock_exponent)
+            power.accelerator_w(
+                device.idle_w, device.tdp_w, activity, circumstances.clock_fraction, device.clock_exponent
+            )
             for activity in activities
         ]
     )

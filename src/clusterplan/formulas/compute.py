@@ -95,6 +95,7 @@ def product_s(
     memory_efficiency: ArrayLike,
     result_bytes: ArrayLike,
     kernel_share: ArrayLike = 1.0,
+    clock_slowdown: ArrayLike = 1.0,
 ) -> FloatArray:
     r"""Time of ``count`` matrix products of (m × k) by (k × n), one after the other.
 
@@ -114,6 +115,8 @@ def product_s(
         Memory traffic of one element of the result: 2 for one written in 16 bits, 8 for one added to 32 bits. [byte]
     kernel_share : array_like
         What software keeps of the rate in whole runs.
+    clock_slowdown : array_like
+        Time of the multiplications at the clock of the device over that at full clock; writing keeps its time.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def product_s(
     rate = np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * np.asarray(shape_efficiency)
     rate = rate * kernel_share
     misaligned = (n % 64 != 0) | (k % 64 != 0)
-    multiply = 2 * m * n * k / rate * np.where(misaligned, MISALIGNED_FACTOR, 1.0)
+    multiply = 2 * m * n * k / rate * np.where(misaligned, MISALIGNED_FACTOR, 1.0) * clock_slowdown
     write = EPILOGUE_SHARE * result_bytes * m * n / (np.asarray(memory_bytes_per_s) * memory_efficiency)
     return count * (multiply + write)
 
@@ -154,6 +157,7 @@ def attention_s(
     in_training_efficiency: ArrayLike,
     direction_ratio: ArrayLike = 1.0,
     kernel_share: ArrayLike = 1.0,
+    clock_slowdown: ArrayLike = 1.0,
 ) -> FloatArray:
     """Time of fused attention without its projections.
 
@@ -173,6 +177,8 @@ def attention_s(
         Share of this pass over that of the forward pass.
     kernel_share : array_like
         What software keeps of the rate in whole runs.
+    clock_slowdown : array_like
+        Time at the clock of the device over that at full clock.
 
     Returns
     -------
@@ -198,7 +204,7 @@ def attention_s(
     flop, sequence = np.asarray(flop, dtype=float), np.asarray(sequence, dtype=float)
     ramp = sequence / (sequence + ATTENTION_HALF_LENGTH)
     share = np.asarray(attention_efficiency) * direction_ratio * in_training_efficiency * np.asarray(kernel_share)
-    return flop / (np.asarray(peak_flop_per_s) * share * ramp)
+    return flop / (np.asarray(peak_flop_per_s) * share * ramp) * clock_slowdown
 
 
 @formula
@@ -236,6 +242,7 @@ def eager_attention_s(
     memory_bytes_per_s: ArrayLike,
     memory_efficiency: ArrayLike,
     kernel_share: ArrayLike = 1.0,
+    clock_slowdown: ArrayLike = 1.0,
 ) -> FloatArray:
     """Time of attention that writes its scores to memory, without its projections.
 
@@ -253,6 +260,8 @@ def eager_attention_s(
         Peak memory bandwidth [byte/s] and the share that is reached.
     kernel_share : array_like
         What software keeps of the rate of products in whole runs.
+    clock_slowdown : array_like
+        Time of the multiplications at the clock of the device over that at full clock.
 
     Returns
     -------
@@ -271,7 +280,7 @@ def eager_attention_s(
     0.014
     """
     multiply = 2 * np.asarray(flop, dtype=float)
-    multiply = multiply / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * kernel_share)
+    multiply = multiply / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * kernel_share) * clock_slowdown
     traffic = np.asarray(scores, dtype=float) * score_traffic_bytes
     return multiply + traffic / (np.asarray(memory_bytes_per_s) * memory_efficiency)
 
@@ -283,6 +292,7 @@ def scan_s(
     product_efficiency: ArrayLike,
     in_training_efficiency: ArrayLike,
     kernel_share: ArrayLike = 1.0,
+    clock_slowdown: ArrayLike = 1.0,
 ) -> FloatArray:
     """Time of the arithmetic of state spaces, linear attention and their convolutions; a rough figure.
 
@@ -294,6 +304,8 @@ def scan_s(
         Dense 16-bit peak. [FLOP/s]
     product_efficiency, in_training_efficiency, kernel_share : array_like
         Share of the peak that large products reach, what a long run leaves of it, and what software keeps of that.
+    clock_slowdown : array_like
+        Time at the clock of the device over that at full clock.
 
     Returns
     -------
@@ -318,7 +330,7 @@ def scan_s(
     """
     rate = np.asarray(peak_flop_per_s) * product_efficiency * in_training_efficiency * SCAN_EFFICIENCY
     rate = rate * kernel_share
-    return np.asarray(flop, dtype=float) / rate
+    return np.asarray(flop, dtype=float) / rate * clock_slowdown
 
 
 @formula

@@ -348,7 +348,44 @@ def together_w(count: ArrayLike, each_w: ArrayLike) -> FloatArray:
 
 
 @formula
-def nameplate_w(rated_w: ArrayLike, units: ArrayLike, provision_fraction: ArrayLike) -> FloatArray:
+def capped_w(
+    full_w: ArrayLike, device_w: ArrayLike, devices: ArrayLike, fan_fraction: ArrayLike, psu_efficiency: ArrayLike
+) -> FloatArray:
+    r"""What a clock below the full one takes off the highest power of a node, fans and supplies included.
+
+    Parameters
+    ----------
+    full_w, device_w : array_like
+        :func:`accelerator_w` in the phase that draws most, at full clock and at this one. [W]
+    devices : array_like
+        Accelerators in the node.
+    fan_fraction, psu_efficiency : array_like
+        As for :func:`node_w`.
+
+    Returns
+    -------
+    ndarray
+        0 at full clock; the shape that the inputs broadcast to. [W]
+
+    Notes
+    -----
+    :math:`g\,(P(1) - P(\phi)) / ((1 - \varphi)\,\eta)`.
+
+    Examples
+    --------
+    Eight devices that draw 300 W less:
+
+    >>> float(capped_w(700, 400, 8, 0, 1))
+    2400.0
+    """
+    saved_w = _float(devices) * (_float(full_w) - _float(device_w))
+    return saved_w / ((1 - _float(fan_fraction)) * _float(psu_efficiency))
+
+
+@formula
+def nameplate_w(
+    rated_w: ArrayLike, units: ArrayLike, provision_fraction: ArrayLike, capped_w: ArrayLike = 0.0
+) -> FloatArray:
     """Power that is set aside for a number of nodes, from their nameplates.
 
     Parameters
@@ -359,6 +396,8 @@ def nameplate_w(rated_w: ArrayLike, units: ArrayLike, provision_fraction: ArrayL
         Units fed, spares included, shape ``(layout,)``.
     provision_fraction : array_like
         Share of the nameplate that is provisioned: 0.8-0.9 for training, where few per cent of headroom are left [1]_.
+    capped_w : array_like
+        What a cap takes off the maximum power of one unit: :func:`capped_w`. [W]
 
     Returns
     -------
@@ -376,7 +415,7 @@ def nameplate_w(rated_w: ArrayLike, units: ArrayLike, provision_fraction: ArrayL
     >>> float(nameplate_w(10e3, 100, 0.8))
     800000.0
     """
-    rated_w, units = _float(rated_w), _float(units)
+    rated_w, units = _float(rated_w) - _float(capped_w), _float(units)
     return rated_w * units * _float(provision_fraction)
 
 
