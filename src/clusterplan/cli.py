@@ -103,6 +103,11 @@ OPTIONS: dict[str, Any] = {
     "batch_ramp": _text("--batch-ramp", "N:TOKENS", "Sequences of the first step, and tokens until all: 256:100B."),
     "eval_fraction": _text("--eval-fraction", "P", "Share of the time at work that evaluations take: 2%."),
     "allow": _texts("--allow", "NAME", "Techniques beyond the software's defaults, as fp8 or borderline (memory)."),
+    "clock": _text("--clock", "SHARE", "Clock of the devices over that without a cap, as 0.9; auto finds the best."),
+    "cap": _text("--cap", "POWER", "Most that a device may draw, as 560W; its clock follows."),
+    "currency": _text("--currency", "CODE", "Currency of amounts, as EUR; with --usd-rate. [default: USD]"),
+    "usd_rate": _text("--usd-rate", "RATE", "What one USD costs in that currency, as 0.92."),
+    "rate_date": _text("--rate-date", "DAY", "Day of that rate, as 2026-11-30. [default: today]"),
     "sets": _texts("--set", "KEY=VALUE", "Change a figure of a profile: site.usd_per_kwh=0.05."),
     "scenario": _option(
         Path | None, "--scenario", metavar="FILE", help="TOML file with any of this; options override."
@@ -138,6 +143,12 @@ OPTIONS: dict[str, Any] = {
     "site_power": _texts("--site-power", "NAME=POWER[,…]", "Most that a place may draw: us-texas=30MW."),
     "wan": _text("--wan", "RATE[,TIME]", "Line of each place to the others, and its latency: 1.6Tbit/s,20ms."),
     "sync_every": _text("--sync-every", "N", "Steps that a place takes between exchanges with others. [default: 1]"),
+    "replan": _option(bool, "--replan", help="Search layout and size again for each change."),
+    "only": _texts("--only", "KIND", "Only these changes, as clock,electricity,cooling."),
+    "over": _texts(
+        "--over", "KEY=A:B", "What to vary: devices=1024:16384, deadline=60d,90d, site.usd_per_kwh=0.03:0.2."
+    ),
+    "points": _text("--points", "N", "Values of a range. [default: 8]"),
     "all_stages": _option(bool, "--all-stages", help="List the memory of every pipeline stage."),
     "rows": _option(bool, "--rows", help="List every row."),
     "plot": _option(Path | None, "--plot", metavar="FILE.svg", help="Draw predicted against measured times."),
@@ -158,13 +169,14 @@ OUTPUT = ("format", "as_json", "output", "force", "no_color")
 QUESTION = (
     "model", "hardware", "tokens", "deadline", "devices", "budget", "power", "objective", "confidence", "site",
     "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch",
-    "batch_ramp", "eval_fraction", "allow", "sets",
+    "batch_ramp", "eval_fraction", "allow", "clock", "cap", "currency", "usd_rate", "rate_date", "sets",
     "scenario", "save", "profiles", *OUTPUT, "sources",
 )  # fmt: skip
 LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload")
 SIMULATION = ("simulate", "runs", "seed", "failure_shape")
 MIX = ("sites", "counts", "site_power", "wan", "sync_every")
-NOT_ASKED = {"scenario", "save", "profiles", "all_stages", "sources", *OUTPUT, *SIMULATION, *MIX}
+CHANGES = ("replan", "only", "over", "points")
+NOT_ASKED = {"scenario", "save", "profiles", "all_stages", "sources", *OUTPUT, *SIMULATION, *MIX, *CHANGES}
 """Options that are no part of the question."""
 
 Command = Callable[..., int]
@@ -330,6 +342,75 @@ def estimate(**given: Any) -> int:
             document = _simulated(answer, drawn, progress)
         write(document, resolved.scenario)
     return 0 if answer.feasible else INFEASIBLE
+
+
+@app.command(
+    help=_help(
+        "Show what single changes would do to a plan: clock, prices, cooling, place, failures and more.",
+        "clusterplan levers gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d",
+        "clusterplan levers job.toml --only clock,electricity",
+        "clusterplan levers gpt-1t --hardware dgx-h100 --devices 8192 --site us-virginia,no-narvik --only site",
+    ),
+    epilog="Each row is a run of its own with that one change, on the same layout, or with --replan on the best one. "
+    "The first --site is the plan's, others are changes. Kinds: clock, electricity, price, cooling, site, failures, "
+    "bandwidth, utilisation, tokens, pue, staff, basis (rent or own).",
+)
+@takes(*QUESTION, "only", "replan")
+def levers(**given: Any) -> int:
+    """Show what single changes would do to a plan."""
+    with _output(given) as write:
+        site, *others = [name.strip() for name in (given["site"] or "").split(",")]
+        resolved = _resolved({**given, "site": site or None})
+        from clusterplan import report, search
+        from clusterplan.levers import check_sites, effects
+
+        catalog = _catalog(given)
+        check_sites(others, catalog)
+        only = [name.strip() for text in given["only"] or () for name in text.split(",")]
+        with _progress() as progress:
+            is_given = resolved.scenario.tp is not None
+            answer = search.estimate(resolved) if is_given else search.size(resolved, progress)
+            if answer.plan is None or not answer.feasible:
+                write(answer.document(), resolved.scenario)
+                return INFEASIBLE
+            found = effects(
+                resolved, answer.plan, catalog, sites=others, only=only, replan=given["replan"], progress=progress
+            )
+        write(report.levers_document(answer, found, replan=given["replan"]), resolved.scenario)
+    return 0
+
+
+@app.command(
+    help=_help(
+        "Answer a question at many values of one or two of its parts.",
+        "clusterplan sweep gpt-1t --hardware dgx-h100 --tokens 20T --over devices=4096:65536 --points 9",
+        "clusterplan sweep gpt-1t --hardware dgx-h100 --deadline 120d --over site.usd_per_kwh=0.03:0.2 --format csv",
+        "clusterplan sweep gpt-1t --hardware dgx-h100 --over deadline=90d,120d --over prices.it_life_years=4,6",
+    ),
+    epilog="Over devices alone it says how the speed scales, which sizes are fastest for their cost, and where the "
+    "next doubling stops paying. Exit codes: 0 if any point has a plan, 3 if none; 1 and 2 as always.",
+)
+@takes(*QUESTION, "over", "points")
+def sweep(**given: Any) -> int:
+    """Answer a question at many values of one or two of its parts."""
+    with _output(given) as write:
+        if not given["over"]:
+            raise typer.BadParameter("say what to vary, as devices=1024:16384", param_hint="--over")
+        resolved = _resolved(given)
+        from clusterplan import report, search, units
+        from clusterplan import sweep as sweeps
+        from clusterplan.plan import inputs_document
+
+        points = sweeps.POINTS
+        if given["points"] is not None:
+            points = units.parse(given["points"], "count", where="--points")
+        unit = max(machine.system.devices for machine in resolved.hardware)
+        axes = [sweeps.read_axis(text, int(points), unit) for text in given["over"]]
+        with _progress() as progress:
+            found = sweeps.sweep(resolved, _catalog(given), axes, progress)
+        inputs = inputs_document(resolved, search.objective_of(found[0].answer.resolved))
+        write(report.sweep_document(inputs, axes, found, sweeps.scaling(axes, found)), resolved.scenario)
+    return 0 if any(point.answer.feasible for point in found) else INFEASIBLE
 
 
 @app.command(

@@ -31,8 +31,9 @@ from clusterplan.layout import (
     micro_batches,
     used_devices,
 )
+from clusterplan.money import Money, money
 from clusterplan.run import Circumstances, Run, Work
-from clusterplan.scenario import Resolved
+from clusterplan.scenario import USD, Resolved
 from clusterplan.step import StageMemory, Step
 from clusterplan.trace import Recorder, recording
 from clusterplan.units import to_si, unit_of
@@ -144,6 +145,7 @@ class Plan:
     host_stage_bytes: FloatArray
     """Host memory that a device of each stage fills with what is taken off it, shape ``(1, stage)``. [byte]"""
     run: Run
+    money: Money
     recorder: Recorder
 
     @property
@@ -194,6 +196,13 @@ def verdict(peak_bytes: float, usable_bytes: float, memory_bytes: float) -> str:
     return "borderline" if peak_bytes <= memory_bytes else "does_not_fit"
 
 
+def run_of(question: Question, circumstances: Circumstances, cuts: Cuts, layouts: Layouts) -> Run:
+    """The run of one layout, nothing noted."""
+    table = price_layers(question, cuts)
+    stages = step.one_stage_table(question, table, layouts)
+    return run.evaluate(circumstances, work(cuts, layouts, step.evaluate(question, cuts, table, layouts, stages)))
+
+
 def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layouts: Layouts) -> Plan:
     """One layout in full: all stages, and every formula call noted."""
     machine = question.machine
@@ -206,6 +215,7 @@ def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layo
         result = step.evaluate(question, cuts, table, layouts, stages)
         outcome = run.evaluate(circumstances, work(cuts, layouts, result))
     return Plan(
+        money=money(circumstances, work(cuts, layouts, result), outcome),
         question=question,
         circumstances=circumstances,
         cuts=cuts,
@@ -349,6 +359,8 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
     cost = {name: value for name, value in _object(outcome.cost, "total_usd").items() if value is not None}
     cost |= {
         "usd_per_million_tokens": _number(outcome.usd_per_million_tokens),
+        "usd_per_device_h": _number(outcome.usd_per_device_h),
+        **{name: value for name, value in _object(plan.money).items() if value is not None},
         "basis": prices.basis,
         "currency": prices.currency,
         "price_date": prices.date,
@@ -360,6 +372,7 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
         "stack": machine.stack.name,
         "precision": plan.question.job.precision,
         "attention_kernel": machine.attention_kernel,
+        "clock_fraction": float(plan.question.clock_fraction),
         **_object(outcome.fleet, "devices"),
         "layout": layout_document(plan),
         "step": step_document(plan),
@@ -419,11 +432,11 @@ class Answer:
             "version": clusterplan.__version__,
             "inputs": inputs_document(self.resolved, self.objective),
             "feasible": self.feasible,
-            "plan": None if self.plan is None else plan_document(self.plan, by_stage=self.by_stage),
+            "plan": None if self.plan is None else self._plan_document(self.plan, by_stage=self.by_stage),
             "critical_batch": None
             if self.plan is None
             else critical_batch(self.plan.question, int(self.plan.layouts.global_batch[0])),
-            "alternatives": [{"why": why, **plan_document(p)} for why, p in self.alternatives],
+            "alternatives": [{"why": why, **self._plan_document(p)} for why, p in self.alternatives],
             "rejected": dict(self.rejected),
             "search": {"considered": self.considered, "evaluated": self.evaluated, "ties": self.ties},
             "warnings": list(self.warnings),
@@ -431,6 +444,23 @@ class Answer:
             "blocking": [_object(b) for b in self.blocking],
             "fixes": [_object(f) for f in self.fixes],
         }
+
+    def _plan_document(self, plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
+        """A plan with its totals in the currency that was asked for."""
+        document, scenario = plan_document(plan, by_stage=by_stage), self.resolved.scenario
+        if scenario.usd_rate is not None:
+            cost = document["cost"]
+            cost["in_currency"] = {
+                "currency": scenario.currency,
+                "usd_rate": scenario.usd_rate,
+                "rate_date": scenario.rate_date,
+                **{name: cost[f"{name}_usd"] * scenario.usd_rate for name in TOTALS if f"{name}_usd" in cost},
+            }
+        return document
+
+
+TOTALS = ("total", "low", "high", "rented", "owned")
+"""Amounts that are given in the currency that was asked for, too."""
 
 
 def inputs_document(resolved: Resolved, objective: str) -> dict[str, Any]:
@@ -460,6 +490,11 @@ def inputs_document(resolved: Resolved, objective: str) -> dict[str, Any]:
         "fabric": scenario.fabric,
         "stack": scenario.stack,
         "allow": list(scenario.allow),
+        "clock": 1.0 if scenario.clock is None else scenario.clock,
+        "cap_w": scenario.cap_w,
+        "currency": scenario.currency or USD,
+        "usd_rate": scenario.usd_rate or 1.0,
+        "rate_date": scenario.rate_date,
         "set": dict(scenario.sets),
     }
 

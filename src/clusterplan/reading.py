@@ -7,6 +7,7 @@ record that it becomes. Everything that is wrong with a file is reported togethe
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import functools
 import json
 import math
@@ -249,6 +250,8 @@ def inconsistent(record: object) -> Iterator[tuple[str, str]]:
     elif isinstance(record, Cooling):
         if record.immersion_fraction is not None and record.liquid is None:
             yield "immersion_fraction", "must be given with [liquid], the water that takes the heat from the tanks"
+    elif isinstance(record, Prices):
+        yield from _inconsistent_prices(record)
     elif isinstance(record, Experts):
         if record.top_k > record.experts + record.zero_experts:
             yield "top_k", f"must be at most experts = {record.experts + record.zero_experts}, not {record.top_k}"
@@ -300,6 +303,25 @@ def inconsistent(record: object) -> Iterator[tuple[str, str]]:
                 yield part, "must have at least one entry"
     elif isinstance(record, Defaults) and record.devices_low > record.devices_high:
         yield "devices_low", f"must be at most devices_high = {record.devices_high}, not {record.devices_low}"
+
+
+def _inconsistent_prices(prices: Prices) -> Iterator[tuple[str, str]]:
+    try:
+        datetime.date.fromisoformat(prices.date)
+    except ValueError:
+        yield "date", f"must be a day as 2026-11-30, not {shown(prices.date)}"
+    for end, other in (("low", "high"), ("high", "low")):
+        for key, value in getattr(prices, end).items():
+            likely = prices.figure(key)
+            if likely is None:
+                yield f"{end}.{key}", "is no figure of this list that can have a range"
+            elif key not in getattr(prices, other):
+                yield f"{end}.{key}", f"must be given with its {other} end"
+            elif value > likely if end == "low" else value < likely:
+                yield (
+                    f"{end}.{key}",
+                    f"must be {'at most' if end == 'low' else 'at least'} {likely:g}, the likely figure",
+                )
 
 
 MIXERS = ("attention", "state_space", "linear_attention")

@@ -35,6 +35,9 @@ FULL_CLOCK = 1.0
 """No cap."""
 LOWEST_CLOCK = 0.6
 """Assumed: voltage stops falling near this share of the clock in training; below, the power law does not hold."""
+AGE_S = 0.0
+"""Assumed: machines that lose value are new when the run starts. [s]"""
+YEAR_S = cost.S_PER_YEAR
 CONTRACTED = 1.0
 """Assumed: a site's contract covers all of its electricity."""
 BUILDING_RESIDUAL = 0.0
@@ -358,6 +361,8 @@ class Cost:
     """The run's share of the storage, which no rent of devices includes. [USD]"""
     facility_usd: FloatArray | None = None
     """The run's share of the building. [USD]"""
+    colocation_usd: FloatArray | None = None
+    """Rent of space, power and cooling for the owner's machines. [USD]"""
     support_usd: FloatArray | None = None
     """Support and repair of systems, network and storage. [USD]"""
     upkeep_usd: FloatArray | None = None
@@ -390,6 +395,8 @@ class Run:
     cost: Cost
     usd_per_million_tokens: FloatArray
     """Cost over the tokens that the run sees. [USD]"""
+    usd_per_device_h: FloatArray
+    """Cost of a delivered device-hour: one of a device at work, in steps that were kept. [USD/device/h]"""
 
 
 def _sum(parts: Any) -> FloatArray:
@@ -441,13 +448,25 @@ def unsupported(circumstances: Circumstances) -> list[str]:
 
 def _listed_usd(prices: Prices) -> Mapping[str, float]:
     """Rents of a device for an hour or prices of a unit by system, as the basis has it. [USD]"""
-    return prices.rent_usd_per_device_h if prices.basis == "rent" else prices.system_usd
+    return prices.rents_usd_per_device_h if prices.basis == "rent" else prices.system_usd
+
+
+def is_priced(prices: Prices, system: str) -> bool:
+    """Whether a price list has what its basis needs of a system."""
+    return system in _listed_usd(prices)
+
+
+TERMS = {
+    "on-demand": ("rent_usd_per_device_h", "rent"),
+    "1-year": ("reserved_1_year_usd_per_device_h", "rent for a year"),
+    "3-year": ("reserved_3_year_usd_per_device_h", "rent for three years"),
+}
+"""Where a price list has the rent of a term, and what it is called."""
 
 
 def _no_price(prices: Prices, system: str) -> str:
-    rented = prices.basis == "rent"
-    figure = f"prices.{'rent_usd_per_device_h' if rented else 'system_usd'}.{system}"
-    return f"price list {prices.name} has no {'rent' if rented else 'price'} of {system}; --set {figure}=USD gives one"
+    figure, called = TERMS[prices.rent_term] if prices.basis == "rent" else ("system_usd", "price")
+    return f"price list {prices.name} has no {called} of {system}; --set prices.{figure}.{system}=USD gives one"
 
 
 # Composition ----------------------------------------------------------------------------------------------------------
@@ -493,6 +512,7 @@ def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pro
         carbon=emissions,
         cost=paid,
         usd_per_million_tokens=cost.usd_per_million_tokens(paid.total_usd, circumstances.tokens),
+        usd_per_device_h=cost.usd_per_device_h(paid.total_usd, fleet.used_devices, progress.ideal_s),
     )
 
 
@@ -1039,25 +1059,40 @@ def _cost(
             capex_usd, prices.interest_fraction_per_year, life_s, residual, wall, prices.utilisation_fraction
         )
 
-    store_capex = share * cost.storage_capex_usd(storage.capacity_bytes, prices.storage_usd_per_tb)
+    def machines(capex_usd: FloatArray) -> FloatArray:
+        decline = prices.decline_fraction_per_year
+        if decline is None:
+            return owned(capex_usd, prices.it_life_s, prices.residual_fraction)
+        return cost.depreciation_usd(capex_usd, decline, AGE_S, wall) / prices.utilisation_fraction
+
     parts: dict[str, FloatArray] = {
-        "storage_usd": owned(store_capex, prices.it_life_s, prices.residual_fraction),
-        "carbon_usd": cost.carbon_usd(emissions.operational_kg_co2e, prices.usd_per_kg_co2e),
+        "carbon_usd": cost.carbon_usd(emissions.operational_kg_co2e, prices.usd_per_kg_co2e)
     }
+    if prices.storage_usd_per_tb_month is None:
+        store_capex = share * cost.storage_capex_usd(storage.capacity_bytes, prices.storage_usd_per_tb)
+        parts["storage_usd"] = machines(store_capex)
+    else:
+        store_capex = np.zeros_like(wall)
+        held_bytes = share * storage.capacity_bytes
+        parts["storage_usd"] = cost.storage_rent_usd(held_bytes, wall, prices.storage_usd_per_tb_month)
     if prices.basis == "rent":
         it_capex = store_capex
-        parts["rent_usd"] = cost.rent_usd(fleet.devices, wall, price)
+        least = {"on-demand": prices.minimum_rent_s, "1-year": YEAR_S, "3-year": 3 * YEAR_S}[prices.rent_term]
+        parts["rent_usd"] = cost.rent_usd(fleet.devices, cost.billed_s(wall, least), price)
     else:
         systems = cost.systems_capex_usd(fleet.units, price)
         network = cost.network_capex_usd(fleet.devices, 0, 0, 0, 0, prices.network_usd_per_device)
-        building = cost.facility_capex_usd(
-            energy.peak_it_w, prices.facility_usd_per_w, circumstances.cooling.capex_factor
-        )
         it_capex = systems + network + store_capex
-        parts["machines_usd"] = owned(systems, prices.it_life_s, prices.residual_fraction)
-        parts["network_usd"] = owned(network, prices.it_life_s, prices.residual_fraction)
-        parts["facility_usd"] = owned(building, prices.facility_life_s, BUILDING_RESIDUAL)
-        parts["upkeep_usd"] = cost.support_usd(building, prices.facility_support_fraction_per_year, wall)
+        parts["machines_usd"] = machines(systems)
+        parts["network_usd"] = machines(network)
+        if prices.colocation_usd_per_kw_month is None:
+            building = cost.facility_capex_usd(
+                energy.peak_it_w, prices.facility_usd_per_w, circumstances.cooling.capex_factor
+            )
+            parts["facility_usd"] = owned(building, prices.facility_life_s, BUILDING_RESIDUAL)
+            parts["upkeep_usd"] = cost.support_usd(building, prices.facility_support_fraction_per_year, wall)
+        else:
+            parts["colocation_usd"] = cost.colocation_usd(energy.peak_it_w, wall, prices.colocation_usd_per_kw_month)
         parts["staff_usd"] = cost.staff_usd(prices.staff_persons, prices.usd_per_person_year, wall)
     parts["support_usd"] = cost.support_usd(it_capex, prices.support_fraction_per_year, wall)
     if prices.basis == "own" or not prices.rent_includes_energy:

@@ -8,8 +8,10 @@ scenario gives the same records again, whatever the defaults have become.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +30,12 @@ from clusterplan.workload import Format, Job, Model
 
 Objective = Literal["wall", "cost", "energy", "carbon", "devices"]
 """What a plan is chosen by: the least of it."""
+
+AUTO = "auto"
+"""A clock that is chosen."""
+
+USD = "USD"
+"""Currency of all price lists."""
 
 Value = str | int | float
 
@@ -100,6 +108,16 @@ class Scenario:
     offload: str | None = None
     """One of :data:`~clusterplan.layout.OFFLOAD`."""
     placement: str | None = None
+    clock: float | str | None = None
+    """Clock of the devices over the one that they hold in training, or ``auto``."""
+    cap_w: float | None = None
+    """Most that a device may draw, which sets its clock. [W]"""
+    currency: str | None = None
+    """ISO 4217 code of the currency in which amounts are shown."""
+    usd_rate: float | None = None
+    """What one USD costs in it."""
+    rate_date: str | None = None
+    """Day of that rate, as 2026-11-30."""
     sets: Mapping[str, str] = field(default_factory=dict)
     """Changed figures of profiles, as ``site.usd_per_kwh``, with the text that was given."""
     assumed: tuple[Assumed, ...] = ()
@@ -149,6 +167,7 @@ _QUANTITIES: Mapping[str, Dimension] = {
     "seq_len": "count",
     "global_batch": "count",
     "batch_low": "count",
+    "cap_w": "power",
     **dict.fromkeys(LAYOUT[:8], "count"),
 }
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -161,7 +180,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _LISTS = ("hardware", "allow")
 _ALLOWED = tuple(dict.fromkeys(["borderline", "offload", *get_args(Format), *get_args(Sharding), *get_args(Schedule)]))
 """What a search may be allowed beyond defaults."""
-_SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w"}
+_SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w", "cap": "cap_w"}
 """Keys without a unit, whose value names it: ``deadline = "90d"``."""
 _UNITS = {"tokens": "tokens", "seq_len": "tokens", "global_batch": "sequences", "devices": "devices"}
 """Units of values that have none in their name."""
@@ -248,6 +267,10 @@ def override(base: Scenario, given: Mapping[str, Any], where: Where = option) ->
     if "global_batch" in values:
         values.setdefault("batch_fixed", True)
         values.setdefault("batch_low", None)
+    if "currency" in stale:
+        values = {"usd_rate": None, "rate_date": None} | values
+    if "clock" in values or "cap_w" in values:
+        values = {"clock": None, "cap_w": None} | values
     kept = tuple(one for one in base.assumed if one.key.split(".")[0] not in stale)
     return dataclasses.replace(base, **values, sets={**base.sets, **sets}, assumed=kept)
 
@@ -299,6 +322,10 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
             if name == "allow" and text and text not in _ALLOWED:
                 raise unknown(f"no technique is called {shown(text)}", text, _ALLOWED, where=where)
         return tuple(dict.fromkeys(text for text in texts if text))
+    if name == "clock":
+        return AUTO if value == AUTO else _share(value, where)
+    if name == "usd_rate":
+        return _rate(value, where)
     if name == "model_text":
         if not isinstance(value, str):
             raise _wrong("a text", value, where)
@@ -306,6 +333,10 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
     text = _text(value, where)
     if name == "batch_ramp":
         parse_ramp(text, where)
+    if name == "currency" and not re.fullmatch("[A-Z]{3}", text):
+        raise _wrong("an ISO 4217 code of three capital letters, as EUR", value, where)
+    if name == "rate_date":
+        _day(text, where)
     if name == "recompute":
         try:
             Recomputation.parse(text)
@@ -332,6 +363,37 @@ def parse_ramp(text: str, where: str = "") -> tuple[int, float]:
     if ramp[0] < 1:
         raise ClusterplanError("a step has at least one sequence", where=where)
     return ramp
+
+
+def _share(value: Any, where: str) -> float:
+    """A clock as a share of the full one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _wrong(f"a share of the full clock, or {AUTO}", value, where)
+    try:
+        share = parse(str(value), "fraction", where=where)
+    except ClusterplanError as problem:
+        raise ClusterplanError(f"{problem.message}; or {AUTO}", where=where, nearest=problem.nearest) from None
+    if not 0 < share <= 1:
+        raise _wrong("more than 0 and at most 1", value, where)
+    return share
+
+
+def _rate(value: Any, where: str) -> float:
+    """What one USD costs in another currency."""
+    try:
+        rate = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        rate = math.nan
+    if not 0 < rate < math.inf:
+        raise _wrong("what one USD costs in the currency, as 0.92", value, where)
+    return rate
+
+
+def _day(text: str, where: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise _wrong("a day, as 2026-11-30", text, where) from None
 
 
 def _quantity(value: Any, name: str, key: str, where: str) -> float:
@@ -538,6 +600,10 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         name = getattr(scenario, key) or notes.default(key, getattr(defaults, key))
         return _set(catalog.load(record, name), key, scenario)
 
+    if scenario.clock is not None and scenario.cap_w is not None:
+        raise ClusterplanError("a clock and a cap exclude each other; a cap sets the clock", where=option("cap_w"))
+    scenario, prices = _in_currency(scenario), named(Prices, "prices")
+    warnings = [*warnings, *_old_prices(prices)]
     site = named(Site, "site")
     if scenario.power_w is not None:
         site = change(site, "power_w", repr(scenario.power_w), where=option("power_w"))
@@ -557,7 +623,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         hardware=hardware,
         site=site,
         cooling=named(Cooling, "cooling"),
-        prices=named(Prices, "prices"),
+        prices=prices,
         storage=named(Storage, "storage"),
         operations=_set(defaults.operations, "operations", scenario),
         devices=devices,
@@ -565,6 +631,35 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         warnings=tuple(warnings),
         scenario=dataclasses.replace(scenario, model_text=text, assumed=tuple(notes.taken.values())),
     )
+
+
+def today() -> datetime.date:
+    """The day on which prices are looked at."""
+    return datetime.date.today()
+
+
+OLD_DAYS = 365
+"""Prices older than this are warned of."""
+
+
+def _old_prices(prices: Prices) -> list[str]:
+    age = (today() - datetime.date.fromisoformat(prices.date)).days
+    if age <= OLD_DAYS:
+        return []
+    return [f"price list {prices.name} is of {prices.date}, {age:,} days ago; prices of machines fall every year"]
+
+
+def _in_currency(scenario: Scenario) -> Scenario:
+    """The question with the rate of its currency and the day of the rate."""
+    currency = scenario.currency or USD
+    if currency == USD:
+        if scenario.usd_rate not in (None, 1.0):
+            raise ClusterplanError("is the rate of which currency? Give --currency", where=option("usd_rate"))
+        return dataclasses.replace(scenario, usd_rate=None, rate_date=None)
+    if scenario.usd_rate is None:
+        text = f"no rate is built in; --usd-rate says how many {currency} one USD costs, --rate-date of which day"
+        raise ClusterplanError(text, where=f"{option('currency')} {currency}")
+    return dataclasses.replace(scenario, rate_date=scenario.rate_date or today().isoformat())
 
 
 def _check_sets(scenario: Scenario) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any, get_args
@@ -12,6 +13,7 @@ import numpy as np
 from clusterplan import run, shapes, space, step
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.choose import alternatives, at_knee, best_choice, blocking
+from clusterplan.clock import best_clock, clocks
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.fixes import fixes
 from clusterplan.formulas import memory, reliability
@@ -30,9 +32,9 @@ from clusterplan.layout import (
     used_devices,
 )
 from clusterplan.plan import Answer, Blocking, Demands, Plan, critical_batch, make_plan, work
-from clusterplan.run import Circumstances
+from clusterplan.run import FULL_CLOCK, Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
-from clusterplan.scenario import Resolved, Scenario, parse_ramp
+from clusterplan.scenario import AUTO, Resolved, Scenario, parse_ramp
 from clusterplan.space import Fixed
 from clusterplan.units import format_bandwidth, format_bytes, format_count, format_time
 from clusterplan.workload import Format
@@ -90,7 +92,7 @@ def objective_of(resolved: Resolved) -> str:
     return "knee"
 
 
-def circumstances_of(resolved: Resolved, machine_index: int) -> Circumstances:
+def circumstances_of(resolved: Resolved, machine_index: int, clock_fraction: float = FULL_CLOCK) -> Circumstances:
     """What all layouts of one machine share."""
     machine = resolved.hardware[machine_index]
     counted = shapes.parameters(resolved.model)
@@ -108,24 +110,27 @@ def circumstances_of(resolved: Resolved, machine_index: int) -> Circumstances:
         deadline_s=resolved.scenario.deadline_s,
         evaluation_fraction=resolved.scenario.eval_fraction or 0.0,
         ramp=None if resolved.scenario.batch_ramp is None else parse_ramp(resolved.scenario.batch_ramp),
+        clock_fraction=clock_fraction,
     )
 
 
 def benches(resolved: Resolved, index: int, objective: str) -> Iterator[Bench]:
-    """Questions about one machine: each format that may be used, each used part of a scale-up domain."""
+    """Questions about one machine: each format and clock that may be used, each used part of a scale-up domain."""
     machine = resolved.hardware[index]
     fixed = fixed_axes(resolved)
     allow = resolved.scenario.allow
     formats = [p for p in get_args(Format) if p in machine.formats and (p == resolved.job.precision or p in allow)]
-    for precision in formats:
-        for domain in (machine.system.scaleup_devices, *machine.system.used_devices_per_domain):
-            question = Question(
-                model=resolved.model,
-                job=dataclasses.replace(resolved.job, precision=precision),
-                machine=machine,
-                domain_devices=domain,
-            )
-            yield make_bench(question, circumstances_of(resolved, index), demands_of(resolved), objective, fixed, allow)
+    domains = (machine.system.scaleup_devices, *machine.system.used_devices_per_domain)
+    for precision, domain, clock in itertools.product(formats, domains, clocks(resolved, index)):
+        question = Question(
+            model=resolved.model,
+            job=dataclasses.replace(resolved.job, precision=precision),
+            machine=machine,
+            domain_devices=domain,
+            clock_fraction=clock,
+        )
+        circumstances = circumstances_of(resolved, index, clock)
+        yield make_bench(question, circumstances, demands_of(resolved), objective, fixed, allow)
 
 
 def reasons_against(resolved: Resolved, index: int) -> list[str]:
@@ -187,7 +192,7 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
     if chosen is None:
         stops = blocking(founds, demands_of(resolved)) if founds else ()
         return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons), blocking=stops)
-    plan = chosen.plan()
+    plan = at_best_clock(resolved, chosen.plan(), objective)
     return dataclasses.replace(
         base,
         plan=plan,
@@ -195,6 +200,19 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
         alternatives=tuple((why, other.plan()) for why, other in alternatives(ranked, chosen)[:4]),
         warnings=(*resolved.warnings, *reasons, *warnings(plan)),
         blocking=stuck(plan),
+    )
+
+
+def at_best_clock(resolved: Resolved, plan: Plan, objective: str) -> Plan:
+    """The plan at the clock at which it does best, if the clock is to be chosen; else the plan."""
+    if resolved.scenario.clock != AUTO:
+        return plan
+    clock = best_clock(plan.question, plan.circumstances, plan.cuts, plan.layouts, objective, demands_of(resolved))
+    return make_plan(
+        dataclasses.replace(plan.question, clock_fraction=clock),
+        dataclasses.replace(plan.circumstances, clock_fraction=clock),
+        plan.cuts,
+        plan.layouts,
     )
 
 
@@ -390,6 +408,7 @@ def estimate(resolved: Resolved) -> Answer:
         job=resolved.job,
         machine=machine,
         domain_devices=machine.system.domain_of(int(used[0])),
+        clock_fraction=clocks(resolved, 0)[0],
     )
     layouts = dataclasses.replace(layouts, bought_devices=space.bought_devices(question, used, 0))
     check_legal(question, cuts, layouts, problems)
@@ -397,7 +416,9 @@ def estimate(resolved: Resolved) -> Answer:
     if scenario.recompute is None:
         mode, cuts, fits = least_recompute(question, cuts, layouts)
         chosen = (f"recompute is not given; {mode} is the least with which it fits",) if fits else ()
-    plan = make_plan(question, circumstances_of(resolved, 0), cuts, layouts)
+    plan = make_plan(question, circumstances_of(resolved, 0, question.clock_fraction), cuts, layouts)
+    asked = objective_of(resolved)
+    plan = at_best_clock(resolved, plan, "cost" if asked == "knee" else asked)
     stops = (*memory_blocking(plan), *stuck(plan))
     return Answer(
         resolved=resolved,

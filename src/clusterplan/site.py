@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +140,14 @@ class Prices:
     """Whether a plan pays by the device-hour or for the machines."""
     rent_usd_per_device_h: Mapping[str, float] = field(default_factory=dict)
     """Rent by system, network and facility included. [USD/device/h]"""
+    rent_term: Literal["on-demand", "1-year", "3-year"] = "on-demand"
+    """How the devices are rented; a reserved term is paid to its end."""
+    minimum_rent_s: float = 0.0
+    """Least time that an offer on demand is paid for. [s]"""
+    reserved_1_year_usd_per_device_h: Mapping[str, float] = field(default_factory=dict)
+    """Rent by system for who takes a year. [USD/device/h]"""
+    reserved_3_year_usd_per_device_h: Mapping[str, float] = field(default_factory=dict)
+    """Rent by system for who takes three years. [USD/device/h]"""
     rent_includes_energy: bool
     """Whether the rent pays the electricity as well."""
     system_usd: Mapping[str, float] = field(default_factory=dict)
@@ -148,13 +156,19 @@ class Prices:
     """Switches, optics and cables. [USD/device]"""
     storage_usd_per_tb: float
     """[USD/TB]"""
+    storage_usd_per_tb_month: float | None = None
+    """Rent of storage; None where it is bought. [USD/TB/month]"""
     facility_usd_per_w: float
     """Building and its equipment, per watt of IT. [USD/W]"""
+    colocation_usd_per_kw_month: float | None = None
+    """Rent of space, power and cooling for the owner's machines; None where the building is owned. [USD/kW/month]"""
     it_life_s: float
     facility_life_s: float
     interest_fraction_per_year: float
     residual_fraction: float
     """Value of the machines at the end of their life over their price."""
+    decline_fraction_per_year: float | None = None
+    """Loss of value of machines in a year. Where it is given they cost the value that they lose, no annuity."""
     utilisation_fraction: float
     """Share of the owned hours that carry paid work."""
     support_fraction_per_year: float
@@ -167,6 +181,46 @@ class Prices:
     """Price of carbon; 0 for none. [USD/kg]"""
     building_kg_co2e_per_w: float
     """Making of the building. [kg CO2e/W]"""
+    low: Mapping[str, float] = field(default_factory=dict)
+    """Low end of the range of a figure, by its key (``system_usd.dgx-h100``), in its unit."""
+    high: Mapping[str, float] = field(default_factory=dict)
+    """High end of the same."""
+
+    @property
+    def rents_usd_per_device_h(self) -> Mapping[str, float]:
+        """Rent by system for the term that is taken. [USD/device/h]"""
+        return {
+            "on-demand": self.rent_usd_per_device_h,
+            "1-year": self.reserved_1_year_usd_per_device_h,
+            "3-year": self.reserved_3_year_usd_per_device_h,
+        }[self.rent_term]
+
+    def figure(self, key: str) -> float | None:
+        """A figure by its key; None if the list does not have it."""
+        name, _, part = key.partition(".")
+        value = getattr(self, name, None) if name in RANGED else None
+        return value.get(part) if isinstance(value, Mapping) else None if part else value
+
+    def at_end(self, end: Literal["low", "high"]) -> Prices:
+        """The same with all figures that have a range at one of its ends."""
+        return self.changed(getattr(self, end))
+
+    def changed(self, figures: Mapping[str, float]) -> Prices:
+        """The same with other figures, by their keys."""
+        new: dict[str, Any] = {}
+        for key, value in figures.items():
+            name, _, part = key.partition(".")
+            new[name] = {**new.get(name, getattr(self, name)), part: value} if part else value
+        return replace(self, **new)
+
+
+RANGED = (
+    "rent_usd_per_device_h", "reserved_1_year_usd_per_device_h", "reserved_3_year_usd_per_device_h", "system_usd",
+    "network_usd_per_device", "storage_usd_per_tb", "storage_usd_per_tb_month", "facility_usd_per_w",
+    "colocation_usd_per_kw_month", "interest_fraction_per_year", "support_fraction_per_year",
+    "facility_support_fraction_per_year", "staff_persons", "usd_per_person_year", "usd_per_kg_co2e",
+)  # fmt: skip
+"""Figures that may have a range: those with which all costs grow, so that all low ends give the least cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,36 @@ def rent_usd(devices: ArrayLike, duration_s: ArrayLike, usd_per_device_h: ArrayL
 
 
 @formula
+def billed_s(duration_s: ArrayLike, minimum_s: ArrayLike) -> FloatArray:
+    """Time that a rent is paid for.
+
+    Parameters
+    ----------
+    duration_s : array_like
+        Time of the run, shape ``(layout,)``. [s]
+    minimum_s : array_like
+        Least time of the contract: 0 on demand, the whole term of a reservation. [s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Notes
+    -----
+    What is left of a term after the run is paid by the run; if others use it, their share is not taken off.
+
+    Examples
+    --------
+    A year is reserved for a hundred days:
+
+    >>> float(billed_s(100 * 86400, 365.25 * 86400) / 86400)
+    365.25
+    """
+    return np.maximum(_float(duration_s), _float(minimum_s))
+
+
+@formula
 def capital_recovery_per_year(interest_fraction_per_year: ArrayLike, life_s: ArrayLike) -> FloatArray:
     r"""Yearly payment that returns a loan of one dollar with interest over the life of what it bought.
 
@@ -521,6 +551,67 @@ def carbon_usd(kg_co2e: ArrayLike, usd_per_kg_co2e: ArrayLike) -> FloatArray:
     160.0
     """
     return _float(kg_co2e) * _float(usd_per_kg_co2e)
+
+
+@formula
+def break_even_utilisation(annuity_usd: ArrayLike, other_usd: ArrayLike, rent_usd: ArrayLike) -> FloatArray:
+    r"""Share of the owned hours that must carry paid work for owning to cost no more than renting.
+
+    Parameters
+    ----------
+    annuity_usd : array_like
+        What a run pays for everything that was bought, if all owned hours carried paid work, shape ``(layout,)``. [USD]
+    other_usd : array_like
+        What owning costs the run whatever the utilisation: energy, staff, support. [USD]
+    rent_usd : array_like
+        What the run costs rented, all parts. [USD]
+
+    Returns
+    -------
+    ndarray
+        Above 1 where no utilisation is enough, infinite where the run's own bills exceed the rent, shape ``(layout,)``.
+
+    Notes
+    -----
+    :math:`A / u + B = R`, so :math:`u = A / (R - B)`. Support of idle hours is not in it.
+
+    Examples
+    --------
+    30 of annuity and 10 of bills against a rent of 70:
+
+    >>> float(break_even_utilisation(30, 10, 70))
+    0.5
+    """
+    left_usd = _float(rent_usd) - _float(other_usd)
+    return np.where(left_usd > 0, _float(annuity_usd) / np.where(left_usd > 0, left_usd, 1), np.inf)
+
+
+@formula
+def usd_per_device_h(total_usd: ArrayLike, devices: ArrayLike, useful_s: ArrayLike) -> FloatArray:
+    """Cost of a delivered device-hour: one that did work which was kept.
+
+    Parameters
+    ----------
+    total_usd : array_like
+        Sum of the parts, shape ``(layout,)``. [USD]
+    devices : array_like
+        Devices at work, without spare and idle ones, shape ``(layout,)``.
+    useful_s : array_like
+        Time of all steps without losses, shape ``(layout,)``. [s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [USD/h]
+
+    Examples
+    --------
+    A thousand devices that worked a hundred hours:
+
+    >>> float(usd_per_device_h(250e3, 1000, 360e3))
+    2.5
+    """
+    return _float(total_usd) / (_float(devices) * _float(useful_s) / S_PER_H)
 
 
 @formula

@@ -15,6 +15,7 @@ from clusterplan.report.encoding import encodable
 from clusterplan.report.evidence import evidence_blocks
 from clusterplan.report.explanation import EXPLANATION, explanation_blocks
 from clusterplan.report.fabric import FABRIC, fabric_blocks, fabric_document
+from clusterplan.report.levers import LEVERS, levers_blocks, levers_document
 from clusterplan.report.lines import rows_of, to_csv
 from clusterplan.report.markdown import to_markdown
 from clusterplan.report.mix import MIX, mix_blocks
@@ -29,16 +30,16 @@ from clusterplan.report.profile import (
     profiles_blocks,
     profiles_document,
 )
-from clusterplan.report.quantities import apportioned, said, said_in, tree
+from clusterplan.report.quantities import apportioned, in_currency, said, said_in, tree
 from clusterplan.report.remarks import reason
+from clusterplan.report.sweep import SWEEP, sweep_blocks, sweep_document
 from clusterplan.report.terminal import to_terminal
 from clusterplan.report.validation import VALIDATION, validation_blocks, validation_document
 
 __all__ = [
     "FORMATS", "WIDTH", "Block", "Page", "apportioned", "blocks_of", "calibration_document", "comparison", "encodable",
-    "fabric_document",
-    "model_document", "profile_document", "profiles_document", "reason", "render", "rows_of", "said", "said_in",
-    "to_json", "tree", "validation_document",
+    "fabric_document", "levers_document", "model_document", "profile_document", "profiles_document", "reason", "render",
+    "rows_of", "said", "said_in", "sweep_document", "to_json", "tree", "validation_document",
 ]  # fmt: skip
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
@@ -64,7 +65,8 @@ def render(document: Document, form: str = "table", page: Page | None = None) ->
         return "".join(f"{dumps(row)}\n" for row in rows_of(document))
     if form == "csv":
         return encodable(to_csv(rows_of(document)), page.encoding)
-    blocks = list(blocks_of(document, page))
+    with in_currency(document.get("inputs") or {}):
+        blocks = list(blocks_of(document, page))
     text = to_markdown(blocks) if form == "md" else to_terminal(blocks, page)
     return encodable(text, page.encoding)
 
@@ -78,9 +80,11 @@ def blocks_of(document: Document, page: Page) -> Iterator[Block]:
         EXPLANATION: explanation_blocks,
         FABRIC: fabric_blocks,
         MIX: mix_blocks,
+        LEVERS: levers_blocks,
         MODEL: model_blocks,
         PROFILE: profile_blocks,
         PROFILES: profiles_blocks,
+        SWEEP: sweep_blocks,
     }
     if schema == VALIDATION:
         yield from validation_blocks(document, rows=page.rows)

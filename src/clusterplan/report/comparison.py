@@ -40,6 +40,7 @@ MEASURES = (
     Measure("layout.micro_batch", "micro-batch"),
     Measure("layout.recompute", "recompute"),
     Measure("layout.sharding", "sharding"),
+    Measure("clock_fraction", "clock"),
     Measure("step.total_s", "step"),
     Measure("step.mfu", "MFU", "most"),
     Measure("memory.margin_bytes", "memory left"),
@@ -105,7 +106,7 @@ def _side_by_side(plans: Mapping[str, Document | None], winners: Mapping[str, st
     present = [plan for plan in plans.values() if plan]
     for measure in MEASURES:
         values = [measure.value(plan) for plan in present]
-        trivial = {"layout.cp": 1, "layout.ep": 1, "layout.vpp": 1}.get(measure.path)
+        trivial = {"layout.cp": 1, "layout.ep": 1, "layout.vpp": 1, "clock_fraction": 1}.get(measure.path)
         if all(value is None or value == trivial for value in values):
             continue
         cells = []

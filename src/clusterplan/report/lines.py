@@ -13,6 +13,10 @@ from clusterplan.report.plain import joined, leaves
 
 def rows_of(document: Document) -> list[dict[str, Any]]:
     """What JSON Lines and CSV have a line for: each plan and alternative, each column, each figure, each run."""
+    if "levers" in document:
+        return [{**row, "breaks": "; ".join(row["breaks"])} for row in document["levers"]]
+    if "points" in document:
+        return list(document["points"])
     if "columns" in document:
         return [row for column in document["columns"] for row in rows_of(column)[:1]]
     if "parts" in document:

@@ -18,7 +18,6 @@ from clusterplan.units import (
     format_mass_co2e,
     format_power,
     format_time,
-    format_usd,
     format_water,
     say,
 )
@@ -59,9 +58,12 @@ def _plan_blocks(plan: Document, inputs: Document, critical: Document | None, *,
     yield Block(title="Power, energy, water and carbon", rows=tuple(_energy_rows(plan["energy"], plan["carbon"])))
     cost = plan["cost"]
     if cost:
-        money = {name: value for name, value in cost.items() if name.endswith("_usd") and name != "total_usd"}
+        money = {name: value for name, value in cost.items() if name.endswith("_usd") and name not in NO_PARTS}
         yield replace(tree((f"Cost ({_basis(cost)})", cost["total_usd"]), money), caption=_unit_costs(cost))
 
+
+NO_PARTS = {"total_usd", "low_usd", "high_usd", "rented_usd", "owned_usd"}
+"""Amounts of a cost that are no parts of its total."""
 
 STEP_PARTS = (
     "compute_s", "recompute_s", "tp_exposed_s", "cp_exposed_s", "ep_exposed_s", "pp_exposed_s", "dp_exposed_s",
@@ -106,6 +108,8 @@ def _shape_rows(plan: Document, inputs: Document, critical: Document | None) -> 
         held = format_bytes(plan["memory"]["host_bytes"])
         yield "host memory", f"{parts.get(layout['offload'], 'activations')}, {held} a device"
     yield "placement", f"{layout['placement']} (innermost first)"
+    if plan.get("clock_fraction", 1) < 1:
+        yield "clock", f"{format_fraction(plan['clock_fraction'])} of the clock without a cap"
     yield "software", f"{plan['stack']} with {plan['attention_kernel']} attention"
     yield "network", str(plan["fabric"])
 
@@ -321,8 +325,18 @@ def _basis(cost: Document) -> str:
 
 def _unit_costs(cost: Document) -> str:
     per_hour = cost.get("usd_per_device_h")
-    hour = "" if per_hour is None else f", {format_usd(per_hour)} a device and hour"
-    return f"{said('usd_per_million_tokens', cost['usd_per_million_tokens'])} per million tokens{hour}"
+    hour = "" if per_hour is None else f", {said('usd_per_device_h', per_hour)} per delivered device-hour"
+    lines = [f"{said('usd_per_million_tokens', cost['usd_per_million_tokens'])} per million tokens{hour}"]
+    if cost.get("low_usd") is not None:
+        low, high = (said("_usd", cost[f"{end}_usd"]) for end in ("low", "high"))
+        lines.append(f"{low} to {high} with all prices at the low or high end of their ranges")
+    if cost.get("rented_usd") is not None and cost.get("owned_usd") is not None:
+        even = cost.get("break_even_utilisation_fraction")
+        pays = "owning never pays"
+        if even is not None and even <= 1:
+            pays = f"owning pays from a utilisation of {format_fraction(even)}"
+        lines.append(f"owned {said('_usd', cost['owned_usd'])}, rented {said('_usd', cost['rented_usd'])}: {pays}")
+    return "\n".join(lines)
 
 
 def _search_rows(document: Document) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from clusterplan.report.blocks import Block
@@ -23,20 +25,54 @@ from clusterplan.units import (
     unit_of,
 )
 
+_currency: ContextVar[tuple[str, float]] = ContextVar("currency", default=("", 1.0))
+"""Code of the currency of the document that is written, and what one USD costs in it; empty for USD."""
+
+
+@contextmanager
+def in_currency(inputs: Mapping[str, Any]) -> Iterator[None]:
+    """Write amounts in the currency that a question asked for."""
+    code = str(inputs.get("currency") or "USD")
+    token = _currency.set(("", 1.0) if code == "USD" else (code, float(inputs["usd_rate"])))
+    try:
+        yield
+    finally:
+        _currency.reset(token)
+
+
+def _in_currency(write: Callable[[float], str], value_usd: float) -> str:
+    code, rate = _currency.get()
+    return write(value_usd * rate).replace("$", f"{code} " if code else "$", 1)
+
+
+def money(value_usd: float) -> str:
+    """An amount in the currency of the document.
+
+    Examples
+    --------
+    >>> money(152.8e6)
+    '$152.8 M'
+    >>> with in_currency({"currency": "EUR", "usd_rate": 0.92}):
+    ...     money(100e6)
+    'EUR 92.0 M'
+    """
+    return _in_currency(format_usd, value_usd)
+
+
 _WRITERS: Sequence[tuple[str, Callable[[float], str]]] = (
     ("_bytes_per_s", format_bandwidth),
     ("_bytes", format_bytes),
     ("tokens_per_s_per_device", lambda value: f"{format_count(value)}/s"),
     ("tokens_per_s", lambda value: f"{format_count(value)}/s"),
-    ("usd_per_million_tokens", lambda value: f"${value:,.3f}"),
-    ("usd_per_device_h", format_usd),
+    ("usd_per_million_tokens", lambda value: _in_currency(lambda usd: f"${usd:,.3f}", value)),
+    ("usd_per_device_h", lambda value: money(value)),
     ("_flop_per_s", lambda value: f"{format_count(value)} FLOP/s"),
     ("_s", format_time),
     ("_w", format_power),
     ("_kwh", lambda value: format_energy(value * JOULES_PER_KWH)),
     ("_m3", format_water),
     ("_kg_co2e", format_mass_co2e),
-    ("_usd", format_usd),
+    ("_usd", lambda value: money(value)),
     ("_fraction", format_fraction),
     ("_probability", format_fraction),
     ("mfu", format_fraction),
@@ -129,9 +165,11 @@ def tree(total: tuple[str, float], parts: Mapping[str, float | None], notes: Map
     label, whole = total
     shown = {name: value for name, value in parts.items() if value}
     ending = next((end for end in _LADDERS if all(name.endswith(end) for name in parts)), "_s")
+    code, rate = _currency.get() if ending == "_usd" else ("", 1.0)
+    sign = (f"{code} " if code else "$") if ending == "_usd" else ""
+    whole *= rate
     size, unit = next((rung for rung in _LADDERS[ending] if whole >= rung[0]), _LADDERS[ending][-1])
     digits = max(0, DIGITS - 1 - math.floor(math.log10(whole / size))) if whole > 0 else 0
-    sign = "$" if ending == "_usd" else ""
 
     def amount(value: float) -> str:
         return f"{sign}{value:,.{digits}f} {unit}".rstrip()

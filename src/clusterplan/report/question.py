@@ -26,5 +26,10 @@ def question_block(inputs: Document) -> Block:
     if inputs["power_w"]:
         wanted.append(f"drawing at most {say(inputs['power_w'], 'power')}")
     place = ", ".join(f"{key} {inputs[key]}" for key in ("site", "cooling", "prices", "storage"))
-    rows = tuple(("", text) for text in (", ".join(wanted), place) if text)
+    texts = [", ".join(wanted), place]
+    if inputs.get("cap_w"):
+        texts.append(f"devices capped at {say(inputs['cap_w'], 'power')}")
+    if inputs.get("currency", "USD") != "USD":
+        texts.append(f"amounts in {inputs['currency']}, {inputs['usd_rate']:g} for a USD on {inputs['rate_date']}")
+    rows = tuple(("", text) for text in texts if text)
     return Block(title=f"{inputs['model']}, {say(inputs['tokens'], 'tokens')}", rows=rows, are_notes=True)

@@ -1,0 +1,74 @@
+"""What else the money of a run depends on: the ranges of prices, and renting instead of owning.
+
+Only the chosen plan is asked this, and its run is made again with other prices; nothing but money changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from clusterplan.formulas import cost
+from clusterplan.run import Circumstances, Run, Work, evaluate, is_priced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """Other totals of the same run. [USD]"""
+
+    low_usd: float | None
+    """Cost with all prices that have a range at its low end; None if the price list has no ranges. [USD]"""
+    high_usd: float | None
+    """The same with all at the high end. [USD]"""
+    rented_usd: float | None
+    """Cost with rented machines; None if the price list has no rent. [USD]"""
+    owned_usd: float | None
+    """Cost with machines of one's own; None if the price list has no price. [USD]"""
+    break_even_utilisation_fraction: float | None
+    """Share of the owned hours that must carry paid work for owning to cost no more than renting; above 1 never."""
+
+
+def money(circumstances: Circumstances, work: Work, outcome: Run) -> Money:
+    """Other totals of a run with one row.
+
+    Parameters
+    ----------
+    circumstances, work : Circumstances, Work
+        What the run was made from.
+    outcome : Run
+        The run, with the basis of the price list.
+    """
+    prices, system = circumstances.prices, circumstances.machine.system.name
+
+    def again(basis: Literal["rent", "own"]) -> Run | None:
+        if basis == prices.basis:
+            return outcome
+        other = replace(prices, basis=basis)
+        return evaluate(replace(circumstances, prices=other), work) if is_priced(other, system) else None
+
+    def at(end: Literal["low", "high"]) -> float | None:
+        if not getattr(prices, end):
+            return None
+        run = evaluate(replace(circumstances, prices=prices.at_end(end)), work)
+        return float(run.cost.total_usd[0])
+
+    rented, owned = again("rent"), again("own")
+    even = None
+    if rented is not None and owned is not None:
+        bought = [owned.cost.machines_usd, owned.cost.network_usd, owned.cost.facility_usd]
+        if prices.storage_usd_per_tb_month is None:
+            bought.append(owned.cost.storage_usd)
+        paid = sum(float(part[0]) for part in bought if part is not None)
+        share = cost.break_even_utilisation(
+            paid * prices.utilisation_fraction, owned.cost.total_usd - paid, rented.cost.total_usd
+        )
+        even = float(share[0]) if np.isfinite(share[0]) else None
+    return Money(
+        low_usd=at("low"),
+        high_usd=at("high"),
+        rented_usd=None if rented is None else float(rented.cost.total_usd[0]),
+        owned_usd=None if owned is None else float(owned.cost.total_usd[0]),
+        break_even_utilisation_fraction=even,
+    )
