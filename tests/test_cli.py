@@ -229,7 +229,19 @@ def test_a_bug_asks_to_be_reported():
 
 
 @pytest.mark.parametrize(
-    "command", ["size", "compare", "estimate", "explain", "calibrate", "profiles show", "profiles check", "models show"]
+    "command",
+    [
+        "size",
+        "compare",
+        "estimate",
+        "levers",
+        "sweep",
+        "explain",
+        "calibrate",
+        "profiles show",
+        "profiles check",
+        "models show",
+    ],
 )
 def test_help_of_each_command(command):
     result = run(*command.split(), "--help")
@@ -237,7 +249,9 @@ def test_help_of_each_command(command):
     assert f"Usage: clusterplan {command}" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["size", "compare", "estimate", "explain", "validate", "calibrate", "models show"])
+@pytest.mark.parametrize(
+    "command", ["size", "compare", "estimate", "levers", "sweep", "explain", "validate", "calibrate", "models show"]
+)
 def test_examples_stand_before_the_options(command):
     text = run(*command.split(), "--help").stdout
     assert 0 < text.index(f"  clusterplan {command.split()[0]} ") < text.index("Options:")
@@ -245,7 +259,7 @@ def test_examples_stand_before_the_options(command):
 
 @pytest.mark.parametrize("name", cli.OPTIONS)
 def test_every_option_is_on_a_command(name):
-    used = {*cli.QUESTION, *cli.LAYOUT, *cli.SIMULATION, *cli.MIX, "all_stages", *cli.OUTPUT}
+    used = {*cli.QUESTION, *cli.LAYOUT, *cli.SIMULATION, *cli.MIX, *cli.CHANGES, "all_stages", *cli.OUTPUT}
     used |= {"rows", "plot", "into", "suffix"}
     assert name in used
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from clusterplan import search, shapes, step
 from clusterplan.layer import price_layers
 from clusterplan.layout import RECOMPUTE, SCHEDULES, SHARDING
 from clusterplan.plan import SCHEMA, Demands, amount, evidence, figure_unit, violated, work
+from clusterplan.run import Cost
 from clusterplan.trace import KINDS, recording
 from examples import TINY, TINY_MOE, asked, cuts, layouts, machine, question
 
@@ -191,7 +192,7 @@ def test_parts_of_memory_cost_and_fleet_add_up(answered):
     assert_allclose(sum(memory["parts"].values()), memory["peak_bytes"])
     assert memory["peak_bytes"] <= memory["usable_bytes"]
     assert memory["verdict"] == "fits"
-    parts = [value for name, value in cost.items() if name.endswith("_usd") and name != "total_usd"]
+    parts = [cost[part.name] for part in fields(Cost) if part.name in cost]
     assert_allclose(sum(part for part in parts if part is not None), cost["total_usd"])
     assert_allclose(cost["usd_per_million_tokens"], cost["total_usd"] / (answered.resolved.job.tokens / 1e6))
     assert plan["used_devices"] + plan["idle_devices"] + plan["spare_devices"] == plan["devices"]

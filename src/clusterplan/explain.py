@@ -72,6 +72,15 @@ RULES: Mapping[str, Rule] = {
     "memory.host_usable_bytes": Rule("a device's share of the host memory, without the margin"),
     "memory.heaviest_stage": Rule("stage whose devices hold most", ("memory.peak_bytes",)),
     "memory.stages": Rule("stages of the pipeline", ("layout.pp",)),
+    "clock_fraction": Rule("the clock that was asked for, that follows from a cap, or that does best"),
+    "cost.low_usd": Rule("the same run with all prices that have a range at its low end", ("cost.total_usd",)),
+    "cost.high_usd": Rule("the same run with all prices that have a range at its high end", ("cost.total_usd",)),
+    "cost.rented_usd": Rule("the same run with rented machines"),
+    "cost.owned_usd": Rule("the same run with machines of one's own"),
+    "cost.break_even_utilisation_fraction": Rule(
+        "what owning pays for what was bought, at full use ÷ (rented − the rest of what owning pays)",
+        ("cost.owned_usd", "cost.rented_usd"),
+    ),
     "layout.micro_batches": Rule(
         "sequences ÷ (replicas × sequences of a micro-batch)",
         ("layout.global_batch", "layout.dp", "layout.micro_batch"),
@@ -171,7 +180,7 @@ class _Told:
             "run": [outcome.progress],
             "energy": [outcome.energy],
             "carbon": [outcome.carbon],
-            "cost": [outcome.cost, outcome],
+            "cost": [outcome.cost, outcome, plan.money],
         }
         found = [one for one in start.get(head, []) if one is not None]
         for inner in sections[1:]:

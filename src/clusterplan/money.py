@@ -1,6 +1,6 @@
 """What else the money of a run depends on: the ranges of prices, and renting instead of owning.
 
-Only the chosen plan is asked this, and its run is made again with other prices; nothing but money changes.
+Only the chosen plans are asked this, and their runs are priced again; nothing but money changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from clusterplan.formulas import cost
-from clusterplan.run import Circumstances, Run, Work, evaluate, is_priced
+from clusterplan.run import Circumstances, Cost, Run, cost_of, is_priced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,45 +30,48 @@ class Money:
     """Share of the owned hours that must carry paid work for owning to cost no more than renting; above 1 never."""
 
 
-def money(circumstances: Circumstances, work: Work, outcome: Run) -> Money:
+def money(circumstances: Circumstances, outcome: Run) -> Money:
     """Other totals of a run with one row.
 
     Parameters
     ----------
-    circumstances, work : Circumstances, Work
+    circumstances : Circumstances
         What the run was made from.
     outcome : Run
         The run, with the basis of the price list.
     """
     prices, system = circumstances.prices, circumstances.machine.system.name
 
-    def again(basis: Literal["rent", "own"]) -> Run | None:
-        if basis == prices.basis:
-            return outcome
+    def again(basis: Literal["rent", "own"]) -> Cost | None:
         other = replace(prices, basis=basis)
-        return evaluate(replace(circumstances, prices=other), work) if is_priced(other, system) else None
+        if basis == prices.basis:
+            return outcome.cost
+        return cost_of(replace(circumstances, prices=other), outcome) if is_priced(other, system) else None
 
     def at(end: Literal["low", "high"]) -> float | None:
         if not getattr(prices, end):
             return None
-        run = evaluate(replace(circumstances, prices=prices.at_end(end)), work)
-        return float(run.cost.total_usd[0])
+        return _total(cost_of(replace(circumstances, prices=prices.at_end(end)), outcome))
 
     rented, owned = again("rent"), again("own")
     even = None
     if rented is not None and owned is not None:
-        bought = [owned.cost.machines_usd, owned.cost.network_usd, owned.cost.facility_usd]
+        bought = [owned.machines_usd, owned.network_usd, owned.facility_usd]
         if prices.storage_usd_per_tb_month is None:
-            bought.append(owned.cost.storage_usd)
+            bought.append(owned.storage_usd)
         paid = sum(float(part[0]) for part in bought if part is not None)
         share = cost.break_even_utilisation(
-            paid * prices.utilisation_fraction, owned.cost.total_usd - paid, rented.cost.total_usd
+            paid * prices.utilisation_fraction, owned.total_usd - paid, rented.total_usd
         )
         even = float(share[0]) if np.isfinite(share[0]) else None
     return Money(
         low_usd=at("low"),
         high_usd=at("high"),
-        rented_usd=None if rented is None else float(rented.cost.total_usd[0]),
-        owned_usd=None if owned is None else float(owned.cost.total_usd[0]),
+        rented_usd=None if rented is None else _total(rented),
+        owned_usd=None if owned is None else _total(owned),
         break_even_utilisation_fraction=even,
     )
+
+
+def _total(paid: Cost) -> float:
+    return float(paid.total_usd[0])

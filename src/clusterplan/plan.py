@@ -215,7 +215,7 @@ def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layo
         result = step.evaluate(question, cuts, table, layouts, stages)
         outcome = run.evaluate(circumstances, work(cuts, layouts, result))
     return Plan(
-        money=money(circumstances, work(cuts, layouts, result), outcome),
+        money=money(circumstances, outcome),
         question=question,
         circumstances=circumstances,
         cuts=cuts,
@@ -360,7 +360,7 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
     cost |= {
         "usd_per_million_tokens": _number(outcome.usd_per_million_tokens),
         "usd_per_device_h": _number(outcome.usd_per_device_h),
-        **{name: value for name, value in _object(plan.money).items() if value is not None},
+        **_object(plan.money),
         "basis": prices.basis,
         "currency": prices.currency,
         "price_date": prices.date,
@@ -454,7 +454,7 @@ class Answer:
                 "currency": scenario.currency,
                 "usd_rate": scenario.usd_rate,
                 "rate_date": scenario.rate_date,
-                **{name: cost[f"{name}_usd"] * scenario.usd_rate for name in TOTALS if f"{name}_usd" in cost},
+                **{name: cost[f"{name}_usd"] * scenario.usd_rate for name in TOTALS if cost[f"{name}_usd"] is not None},
             }
         return document
 

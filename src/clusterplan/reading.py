@@ -845,10 +845,23 @@ def change(record: Record, key: str, text: str, *, where: str = "") -> Record:
         A new record, in which the value is a :class:`Figure` of kind assumed, given by the user.
     """
     profile = "defaults" if isinstance(record, Operations) else f"{folder_of(type(record))}/{record.name}"  # type: ignore[attr-defined]
+    if isinstance(record, Prices):
+        return _changed_price(record, key, text, profile, where)  # type: ignore[return-value]
     changed: Record = _changed(record, key, "", text, profile, where)
     for name, problem in inconsistent(changed):  # of a part with the whole
         raise ProfileError(f"{name}: {problem}", where=where)
     return changed
+
+
+def _changed_price(prices: Prices, key: str, text: str, profile: str, where: str) -> Prices:
+    """A price list with one figure of the user's, which has no range any more."""
+    head, point, part = key.partition(".")
+    if head in {"low", "high"}:
+        raise ProfileError("ends of ranges stand in a price list; the figure itself can be set", where=where)
+    changed: Prices = _changed(dataclasses.replace(prices, low={}, high={}), key, "", text, profile, where)
+    name = f"{to_si(head, 1)[0]}{point}{part}"
+    kept = [{key: value for key, value in ends.items() if key != name} for ends in (prices.low, prices.high)]
+    return dataclasses.replace(changed, low=kept[0], high=kept[1])
 
 
 def _changed(record: Any, key: str, prefix: str, text: str, profile: str, where: str) -> Any:

@@ -516,6 +516,19 @@ def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pro
     )
 
 
+def cost_of(circumstances: Circumstances, outcome: Run) -> Cost:
+    """What a run costs with other prices; all else is as it was."""
+    progress, storage = outcome.progress, circumstances.storage
+    share = reliability.store_share_fraction(
+        _stored_bytes(circumstances),
+        storage.capacity_bytes,
+        progress.checkpoint_bytes,
+        storage.write_bytes_per_s,
+        progress.checkpoint_interval_s + progress.checkpoint_stall_s,
+    )
+    return _cost(circumstances, outcome.fleet, progress, outcome.energy, outcome.carbon, share)
+
+
 def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_devices: IntArray) -> Fleet:
     """Nodes, spares and purchase units for devices at work and devices that are there in any case."""
     machine, operations = circumstances.machine, circumstances.operations
@@ -1063,7 +1076,7 @@ def _cost(
         decline = prices.decline_fraction_per_year
         if decline is None:
             return owned(capex_usd, prices.it_life_s, prices.residual_fraction)
-        return cost.depreciation_usd(capex_usd, decline, AGE_S, wall) / prices.utilisation_fraction
+        return cost.depreciation_usd(capex_usd, decline, AGE_S, wall, prices.utilisation_fraction)
 
     parts: dict[str, FloatArray] = {
         "carbon_usd": cost.carbon_usd(emissions.operational_kg_co2e, prices.usd_per_kg_co2e)
@@ -1077,7 +1090,7 @@ def _cost(
         parts["storage_usd"] = cost.storage_rent_usd(held_bytes, wall, prices.storage_usd_per_tb_month)
     if prices.basis == "rent":
         it_capex = store_capex
-        least = {"on-demand": prices.minimum_rent_s, "1-year": YEAR_S, "3-year": 3 * YEAR_S}[prices.rent_term]
+        least = {"on-demand": prices.minimum_rent_s or 0.0, "1-year": YEAR_S, "3-year": 3 * YEAR_S}[prices.rent_term]
         parts["rent_usd"] = cost.rent_usd(fleet.devices, cost.billed_s(wall, least), price)
     else:
         systems = cost.systems_capex_usd(fleet.units, price)

@@ -142,8 +142,8 @@ class Prices:
     """Rent by system, network and facility included. [USD/device/h]"""
     rent_term: Literal["on-demand", "1-year", "3-year"] = "on-demand"
     """How the devices are rented; a reserved term is paid to its end."""
-    minimum_rent_s: float = 0.0
-    """Least time that an offer on demand is paid for. [s]"""
+    minimum_rent_s: float | None = None
+    """Least time that an offer on demand is paid for; None if there is none. [s]"""
     reserved_1_year_usd_per_device_h: Mapping[str, float] = field(default_factory=dict)
     """Rent by system for who takes a year. [USD/device/h]"""
     reserved_3_year_usd_per_device_h: Mapping[str, float] = field(default_factory=dict)

@@ -174,7 +174,11 @@ def own_usd(
 
 @formula
 def depreciation_usd(
-    price_usd: ArrayLike, decline_fraction_per_year: ArrayLike, age_s: ArrayLike, duration_s: ArrayLike
+    price_usd: ArrayLike,
+    decline_fraction_per_year: ArrayLike,
+    age_s: ArrayLike,
+    duration_s: ArrayLike,
+    utilisation_fraction: ArrayLike = 1.0,
 ) -> FloatArray:
     r"""Value that hardware loses while the run holds it, as newer hardware does the same for less.
 
@@ -188,6 +192,8 @@ def depreciation_usd(
         Age at the start of the run. [s]
     duration_s : array_like
         Time held. [s]
+    utilisation_fraction : array_like
+        As for :func:`own_usd`.
 
     Returns
     -------
@@ -196,7 +202,7 @@ def depreciation_usd(
 
     Notes
     -----
-    :math:`V_0 (1-d)^{a} (1 - (1-d)^{t})`. Another view than :func:`own_usd`; use one of them. The source takes the
+    :math:`V_0 (1-d)^{a} (1 - (1-d)^{t}) / u`. Another view than :func:`own_usd`; use one of them. The source takes the
     initial rate of loss for the whole run, which is 3 % more over a quarter of a year.
 
     References
@@ -214,7 +220,7 @@ def depreciation_usd(
     """
     kept = 1 - _float(decline_fraction_per_year)
     age, years = _float(age_s) / S_PER_YEAR, _float(duration_s) / S_PER_YEAR
-    return _float(price_usd) * kept**age * (1 - kept**years)
+    return _float(price_usd) * kept**age * (1 - kept**years) / _float(utilisation_fraction)
 
 
 @formula

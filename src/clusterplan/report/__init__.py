@@ -65,7 +65,8 @@ def render(document: Document, form: str = "table", page: Page | None = None) ->
         return "".join(f"{dumps(row)}\n" for row in rows_of(document))
     if form == "csv":
         return encodable(to_csv(rows_of(document)), page.encoding)
-    with in_currency(document.get("inputs") or {}):
+    inputs = document.get("inputs")
+    with in_currency(inputs if isinstance(inputs, Mapping) else {}):
         blocks = list(blocks_of(document, page))
     text = to_markdown(blocks) if form == "md" else to_terminal(blocks, page)
     return encodable(text, page.encoding)

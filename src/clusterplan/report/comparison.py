@@ -8,7 +8,7 @@ from typing import Any
 
 from clusterplan import __version__
 from clusterplan.report.blocks import COLUMN, Block, Document
-from clusterplan.report.quantities import said
+from clusterplan.report.quantities import currency_sign, said
 from clusterplan.report.question import question_block
 from clusterplan.report.remarks import counts_said, reason, remark_blocks
 
@@ -113,7 +113,7 @@ def _side_by_side(plans: Mapping[str, Document | None], winners: Mapping[str, st
         for name, plan in plans.items():
             text = said(measure.path, measure.value(plan)) if plan else "-"
             cells.append(f"{text} *" if winners.get(measure.path.rsplit(".", 1)[-1]) == name else text)
-        yield measure.label, *cells
+        yield measure.label.replace("$", currency_sign()), *cells
 
 
 def comparison_blocks(document: Document) -> Iterator[Block]:

@@ -45,6 +45,11 @@ def _in_currency(write: Callable[[float], str], value_usd: float) -> str:
     return write(value_usd * rate).replace("$", f"{code} " if code else "$", 1)
 
 
+def currency_sign() -> str:
+    """What stands for the currency of the document in a head."""
+    return _currency.get()[0] or "$"
+
+
 def money(value_usd: float) -> str:
     """An amount in the currency of the document.
 
