@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy import optimize
 
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import power
@@ -94,7 +93,9 @@ def best_clock(
     high = start if start >= FULL_CLOCK else _edge(keeps, start, FULL_CLOCK)
     tried = {low, start, high}
     if high - low > CLOCK_STEP:
-        found = optimize.minimize_scalar(value, bounds=(low, high), method="bounded", options={"xatol": CLOCK_STEP / 5})
+        from scipy.optimize import minimize_scalar  # only a clock that is chosen pays for the import
+
+        found = minimize_scalar(value, bounds=(low, high), method="bounded", options={"xatol": CLOCK_STEP / 5})
         steps = float(found.x) / CLOCK_STEP
         tried |= {CLOCK_STEP * math.floor(steps), CLOCK_STEP * math.ceil(steps)}
     kept = {round(clock, 6) for clock in tried if low <= clock <= high}
@@ -105,7 +106,9 @@ def _edge(keeps: Callable[[float], bool], good: float, end: float) -> float:
     """The clock nearest to an end that keeps to everything, between one that does and the end."""
     if keeps(end):
         return end
-    edge = optimize.bisect(lambda clock: 1.0 if keeps(clock) else -1.0, good, end, xtol=CLOCK_STEP / 5)
+    from scipy.optimize import bisect
+
+    edge = bisect(lambda clock: 1.0 if keeps(clock) else -1.0, good, end, xtol=CLOCK_STEP / 5)
     steps = edge / CLOCK_STEP  # the next step on the good side
     step = CLOCK_STEP * (math.ceil(steps) if good > end else math.floor(steps))
     return step if min(good, end) <= step <= max(good, end) and keeps(step) else good
