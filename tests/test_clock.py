@@ -11,8 +11,10 @@ from numpy.testing import assert_allclose
 from clusterplan import search
 from clusterplan.clock import CLOCK_STEP, best_clock, clocks
 from clusterplan.errors import ClusterplanError
+from clusterplan.formulas import compute, power
+from clusterplan.hardware import Accelerator
 from clusterplan.plan import amount, run_of
-from clusterplan.run import LOWEST_CLOCK
+from clusterplan.run import LOWEST_CLOCK, lowest_clock
 from examples import CATALOG, asked, machine
 
 BASE = asked()
@@ -123,7 +125,45 @@ def test_estimate_takes_a_clock():
     assert amount("energy", best.plan.run) <= amount("energy", full.plan.run)
 
 
-def test_catalog_has_an_exponent_for_every_device():
-    from clusterplan.hardware import Accelerator
+@pytest.mark.parametrize("name", CATALOG.names(Accelerator))
+def test_lower_clock_never_draws_more_on_any_device(name):
+    device = CATALOG.load(Accelerator, name)
+    grid = np.linspace(lowest_clock(device), 1, 21)
+    for activity in (0.2, 0.8, 1.0, 1.2):
+        watts = power.accelerator_w(device.idle_w, device.tdp_w, activity, grid, device.clock_exponent)
+        assert np.all(np.diff(watts) >= 0)
+        assert np.all(watts >= device.idle_w)
 
-    assert all(CATALOG.load(Accelerator, name).clock_exponent > 1 for name in CATALOG.names(Accelerator))
+
+@given(st.floats(60, 700))
+def test_a_cap_is_kept_and_a_lower_one_never_draws_more(cap_w):
+    device = machine().accelerator
+    power_of = (device.idle_w, device.tdp_w)
+    low, high = (
+        power.capped_clock_fraction(*power_of, cap, 1.0, device.clock_exponent) for cap in (cap_w, 1.1 * cap_w)
+    )
+    assert low <= high
+    drawn = power.accelerator_w(*power_of, 1.0, low, device.clock_exponent)
+    assert drawn <= max(cap_w, device.idle_w) * (1 + 1e-9)
+
+
+def test_capped_node():
+    """Eight devices that draw 100 W less, fans a tenth, supplies 0.9: 800 / 0.81."""
+    assert_allclose(power.capped_w(700, 600, 8, 0.1, 0.9), 800 / 0.81)
+    assert_allclose(power.capped_w([700, 700], [700, 600], 8, 0.1, 0.9), [0, 800 / 0.81])
+    assert_allclose(power.nameplate_w(10e3, 100, 0.8, 1e3), 720e3)
+
+
+def test_arithmetic_of_kernels_goes_with_the_clock():
+    """At half the clock products take twice their time; what they write keeps its time."""
+    fast, slow = (compute.product_s(1024, 1024, 1024, 1, 1e12, 1, 1, 1, 1e12, 1, 2, factor) for factor in (1, 2))
+    write = compute.product_s(1024, 1024, 1024, 1, 1e30, 1, 1, 1, 1e12, 1, 2)
+    assert_allclose(slow - write, 2 * (fast - write))
+    assert_allclose(
+        compute.attention_s(1e12, 4096, 1e14, 0.5, 1, 1, 2), 2 * compute.attention_s(1e12, 4096, 1e14, 0.5, 1)
+    )
+    assert_allclose(compute.scan_s(1e12, 1e14, 0.5, 1, 2), 2 * compute.scan_s(1e12, 1e14, 0.5, 1))
+    assert_allclose(
+        compute.eager_attention_s(1e12, 0, 14, 1e14, 1, 1, 1e12, 1, 2),
+        2 * compute.eager_attention_s(1e12, 0, 14, 1e14, 1, 1, 1e12, 1),
+    )

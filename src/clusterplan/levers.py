@@ -229,17 +229,18 @@ def levers(base: Resolved, plan: Plan, catalog: Catalog, sites: Sequence[str]) -
     yield lever("pue", "PUE +0.05", site=replace(site, misc_fraction=site.misc_fraction + 0.05))
     if prices.basis == "own":
         yield lever("staff", "staff × 2", prices=replace(prices, staff_persons=2 * prices.staff_persons))
-    yield from (
-        lever("basis", words, prices=other)
-        for words, other in (
-            ("own", replace(prices, basis="own")),
-            ("rent on demand", replace(prices, basis="rent", rent_term="on-demand")),
-            ("rent a year, all paid", replace(prices, basis="rent", rent_term="1-year")),
-            ("rent 3 years, all paid", replace(prices, basis="rent", rent_term="3-year")),
-        )
-        if run.is_priced(other, system.name)
-        and (other.basis != prices.basis or (prices.basis == "rent" and other.rent_term != prices.rent_term))
+    if prices.basis == "rent" and run.is_priced(replace(prices, basis="own"), system.name):
+        yield lever("basis", "own", prices=replace(prices, basis="own"))
+    rents = (
+        ("rent on demand", "on-demand", prices.rent_usd_per_device_h),
+        ("rent at 1-year rate", "1-year", prices.reserved_1_year_usd_per_device_h),
+        ("rent at 3-year rate", "3-year", prices.reserved_3_year_usd_per_device_h),
     )
+    for words, term, rent in rents:
+        # The rest of a term is taken to carry other work, so that only the time of the run is paid.
+        used = replace(prices, basis="rent", rent_term="on-demand", rent_usd_per_device_h=rent)
+        if system.name in rent and (prices.basis == "own" or term != prices.rent_term):
+            yield lever("basis", words, prices=used)
 
 
 def _at_clock(resolved: Resolved, clock: float) -> Resolved:

@@ -5,6 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from clusterplan.formulas.cost import (
+    billed_s,
+    break_even_utilisation,
     capital_recovery_per_year,
     carbon_usd,
     colocation_usd,
@@ -20,6 +22,7 @@ from clusterplan.formulas.cost import (
     storage_rent_usd,
     support_usd,
     systems_capex_usd,
+    usd_per_device_h,
     usd_per_million_tokens,
     water_usd,
 )
@@ -148,3 +151,19 @@ def test_units_of_the_trade():
     assert_allclose(demand_usd(1e6, MONTH_S, 10), 10e3)  # a megawatt for a month
     assert_allclose(storage_rent_usd(1e15, MONTH_S, 20), 20e3)  # a petabyte for a month
     assert_allclose(facility_capex_usd(1e6, 11.7), 11.7e6)  # a megawatt
+
+
+def test_a_term_is_paid_to_its_end():
+    assert_allclose(billed_s([10, 100], 50), [50, 100])
+
+
+def test_break_even():
+    """All that was bought, fully used, against the rent; bills above the rent: never."""
+    assert break_even_utilisation(50, 0, 100) == 0.5
+    assert break_even_utilisation(100, 0, 100) == 1
+    assert break_even_utilisation(1, 100, 100) == np.inf
+    assert_allclose(break_even_utilisation([50, 50], [0, 50], 100), [0.5, 1.0])
+
+
+def test_delivered_hours():
+    assert_allclose(usd_per_device_h([100, 200], 10, 3600), [10, 20])

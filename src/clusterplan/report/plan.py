@@ -55,7 +55,9 @@ def _plan_blocks(plan: Document, inputs: Document, critical: Document | None, *,
         yield Block(title="Simulated", rows=tuple(_simulation_rows(plan["simulation"])))
     if plan.get("techniques"):
         yield _techniques_block(plan["techniques"])
-    yield Block(title="Power, energy, water and carbon", rows=tuple(_energy_rows(plan["energy"], plan["carbon"])))
+    yield Block(
+        title="Power, energy, water and carbon", rows=tuple(_energy_rows(plan["energy"], plan["carbon"], inputs))
+    )
     cost = plan["cost"]
     if cost:
         money = {name: value for name, value in cost.items() if name.endswith("_usd") and name not in NO_PARTS}
@@ -271,12 +273,17 @@ def _techniques_block(techniques: Sequence[Document]) -> Block:
     return Block(title="What techniques are worth, one at a time", heads=heads, rows=rows, right=(1, 2, 3))
 
 
-def _energy_rows(energy: Document, carbon: Document) -> Iterator[tuple[str, str]]:
+def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     yield (
         "power",
         f"mean {format_power(energy['mean_facility_w'])}, peak {format_power(energy['peak_facility_w'])} at the meter; "
         f"mean {format_power(energy['mean_it_w'])} at the equipment",
     )
+    if limit := inputs.get("power_w"):
+        share = energy["peak_facility_w"] / limit
+        verdict = "holds" if share <= 1 else "too little"
+        mean = format_fraction(energy["mean_facility_w"] / limit)
+        yield "limit", f"{say(limit, 'power')} {verdict}: peak {format_fraction(share)} of it, mean {mean}"
     parts = sorted(energy["it"].items(), key=lambda one: -one[1])
     shares = apportioned([value for _, value in parts], 1000)
     named = zip(parts, shares, strict=True)

@@ -110,10 +110,10 @@ def sweep_blocks(document: Document) -> Iterator[Block]:
     points, keys = document["points"], [axis["key"] for axis in document["axes"]]
     scaled = document.get("scaling")
     shown = [(name, head) for name, head in TABLE if _says_something(name, points, keys)]
-    heads = (*keys, *(head for _, head in shown), *([""] if scaled else []))
+    heads = (",\n".join(keys), *(head for _, head in shown), *([""] if scaled else []))
     rows = [
         (
-            *(one["over"][key] for key in keys),
+            ", ".join(one["over"][key] for key in keys),
             *((_cell(name, one) if one["feasible"] else "-") for name, _ in shown),
             *([_mark(one)] if scaled else []),
         )
@@ -127,8 +127,9 @@ def sweep_blocks(document: Document) -> Iterator[Block]:
             f"* fastest for its cost, ** the knee of those, {scaled['knee_devices']:,} devices. Here {RULE}; {known}. "
             "Scaling: speed of a device over that in the smallest cluster."
         )
-    right = tuple(range(len(keys), len(keys) + len(shown)))
-    yield Block(title=f"Over {' and '.join(keys)}", heads=heads, rows=tuple(rows), right=right, caption=caption)
+    right = tuple(range(1, 1 + len(shown)))
+    title = f"Over {' and '.join(keys)}"
+    yield Block(title=title, heads=heads, rows=tuple(rows), right=right, is_wide=True, caption=caption)
     failed = [(" ".join(one["over"].values()), one["why"]) for one in points if not one["feasible"]]
     if failed:
         yield Block(title="No feasible plan", rows=tuple(("", f"{at}: {why}") for at, why in failed), are_notes=True)
@@ -140,7 +141,7 @@ def _value(name: str, point: Document) -> Any:
 
 def _says_something(name: str, points: Sequence[Document], keys: Sequence[str]) -> bool:
     values = [_value(name, one) for one in points if one["feasible"]]
-    if name in keys or all(value is None for value in values):
+    if name in keys or (name == "deadline_probability" and len(keys) > 1) or all(value is None for value in values):
         return False
     return name not in {"hardware", "clock_fraction"} or len(set(values)) > 1
 
