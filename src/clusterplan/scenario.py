@@ -602,8 +602,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
 
     if scenario.clock is not None and scenario.cap_w is not None:
         raise ClusterplanError("a clock and a cap exclude each other; a cap sets the clock", where=option("cap_w"))
-    scenario, prices = _in_currency(scenario), named(Prices, "prices")
-    warnings = [*warnings, *_old_prices(prices)]
+    scenario = _in_currency(scenario)
     site = named(Site, "site")
     if scenario.power_w is not None:
         site = change(site, "power_w", repr(scenario.power_w), where=option("power_w"))
@@ -617,18 +616,19 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         confidence = notes.default("confidence", float(defaults.confidence))
     elif confidence >= 1:
         raise ClusterplanError("no run is certain; nearest: 0.99", where=option("confidence"))
+    cooling, prices = named(Cooling, "cooling"), named(Prices, "prices")
     return Resolved(
         model=model,
         job=job,
         hardware=hardware,
         site=site,
-        cooling=named(Cooling, "cooling"),
+        cooling=cooling,
         prices=prices,
         storage=named(Storage, "storage"),
         operations=_set(defaults.operations, "operations", scenario),
         devices=devices,
         confidence=confidence,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *_old_prices(prices)),
         scenario=dataclasses.replace(scenario, model_text=text, assumed=tuple(notes.taken.values())),
     )
 
