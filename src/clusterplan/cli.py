@@ -348,7 +348,7 @@ def estimate(**given: Any) -> int:
     help=_help(
         "Show what single changes would do to a plan: clock, prices, cooling, place, failures and more.",
         "clusterplan levers gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d",
-        "clusterplan levers job.toml --only clock,electricity",
+        "clusterplan levers --scenario job.toml --only clock,electricity",
         "clusterplan levers gpt-1t --hardware dgx-h100 --devices 8192 --site us-virginia,no-narvik --only site",
     ),
     epilog="Each row is a run of its own with that one change, on the same layout, or with --replan on the best one. "

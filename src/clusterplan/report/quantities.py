@@ -56,7 +56,7 @@ def money(value_usd: float) -> str:
     Examples
     --------
     >>> money(152.8e6)
-    '$152.8 M'
+    '$153 M'
     >>> with in_currency({"currency": "EUR", "usd_rate": 0.92}):
     ...     money(100e6)
     'EUR 92.0 M'
