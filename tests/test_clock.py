@@ -156,14 +156,17 @@ def test_capped_node():
 
 def test_arithmetic_of_kernels_goes_with_the_clock():
     """At half the clock products take twice their time; what they write keeps its time."""
-    fast, slow = (compute.product_s(1024, 1024, 1024, 1, 1e12, 1, 1, 1, 1e12, 1, 2, factor) for factor in (1, 2))
+    fast, slow = (
+        compute.product_s(1024, 1024, 1024, 1, 1e12, 1, 1, 1, 1e12, 1, 2, clock_slowdown=factor) for factor in (1, 2)
+    )
     write = compute.product_s(1024, 1024, 1024, 1, 1e30, 1, 1, 1, 1e12, 1, 2)
     assert_allclose(slow - write, 2 * (fast - write))
     assert_allclose(
-        compute.attention_s(1e12, 4096, 1e14, 0.5, 1, 1, 2), 2 * compute.attention_s(1e12, 4096, 1e14, 0.5, 1)
+        compute.attention_s(1e12, 4096, 1e14, 0.5, 1, clock_slowdown=2),
+        2 * compute.attention_s(1e12, 4096, 1e14, 0.5, 1),
     )
-    assert_allclose(compute.scan_s(1e12, 1e14, 0.5, 1, 2), 2 * compute.scan_s(1e12, 1e14, 0.5, 1))
+    assert_allclose(compute.scan_s(1e12, 1e14, 0.5, 1, clock_slowdown=2), 2 * compute.scan_s(1e12, 1e14, 0.5, 1))
     assert_allclose(
-        compute.eager_attention_s(1e12, 0, 14, 1e14, 1, 1, 1e12, 1, 2),
+        compute.eager_attention_s(1e12, 0, 14, 1e14, 1, 1, 1e12, 1, clock_slowdown=2),
         2 * compute.eager_attention_s(1e12, 0, 14, 1e14, 1, 1, 1e12, 1),
     )

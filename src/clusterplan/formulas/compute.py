@@ -280,7 +280,11 @@ def eager_attention_s(
     0.014
     """
     multiply = 2 * np.asarray(flop, dtype=float)
-    multiply = multiply / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * kernel_share) * clock_slowdown
+    multiply = (
+        multiply
+        / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * kernel_share)
+        * clock_slowdown
+    )
     traffic = np.asarray(scores, dtype=float) * score_traffic_bytes
     return multiply + traffic / (np.asarray(memory_bytes_per_s) * memory_efficiency)
 

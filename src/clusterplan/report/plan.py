@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from clusterplan.report.blocks import Block, Document
 from clusterplan.report.comparison import alternatives_block
-from clusterplan.report.quantities import STEP_NOTES, apportioned, label_of, said, tree
+from clusterplan.report.quantities import STEP_NOTES, apportioned, label_of, money, said, tree
 from clusterplan.report.question import question_block
 from clusterplan.report.remarks import blocking_blocks, counts_said, fixes_block, remark_blocks
 from clusterplan.units import (
@@ -60,8 +60,8 @@ def _plan_blocks(plan: Document, inputs: Document, critical: Document | None, *,
     )
     cost = plan["cost"]
     if cost:
-        money = {name: value for name, value in cost.items() if name.endswith("_usd") and name not in NO_PARTS}
-        yield replace(tree((f"Cost ({_basis(cost)})", cost["total_usd"]), money), caption=_unit_costs(cost))
+        parts = {name: value for name, value in cost.items() if name.endswith("_usd") and name not in NO_PARTS}
+        yield replace(tree((f"Cost ({_basis(cost)})", cost["total_usd"]), parts), caption=_unit_costs(cost))
 
 
 NO_PARTS = {"total_usd", "low_usd", "high_usd", "rented_usd", "owned_usd"}
@@ -265,7 +265,7 @@ def _techniques_block(techniques: Sequence[Document]) -> Block:
             one["technique"],
             format_fraction(one["goodput_fraction"]),
             f"{'-' if one['saved_s'] < 0 else ''}{format_time(abs(one['saved_s']))}",
-            f"{'-' if one['saved_usd'] < 0 else ''}{format_usd(abs(one['saved_usd']))}",
+            f"{'-' if one['saved_usd'] < 0 else ''}{money(abs(one['saved_usd']))}",
         )
         for one in sorted(techniques, key=lambda one: -one["saved_s"])
     )
