@@ -102,6 +102,9 @@ OPTIONS: dict[str, Any] = {
     "global_batch": _text("--global-batch", "N|A:B", "Sequences of a step, exactly, or fewest and most."),
     "batch_ramp": _text("--batch-ramp", "N:TOKENS", "Sequences of the first step, and tokens until all: 256:100B."),
     "eval_fraction": _text("--eval-fraction", "P", "Share of the time at work that evaluations take: 2%."),
+    "layout": _text(
+        "--layout", "NAME", "Say how a layout of yours ranks: tp8-pp16-dp64-mb1, with ,recompute=full and so on."
+    ),
     "allow": _texts("--allow", "NAME", "Techniques beyond the software's defaults, as fp8 or borderline (memory)."),
     "clock": _text("--clock", "SHARE", "Clock of the devices over that without a cap, as 0.9; auto finds the best."),
     "cap": _text("--cap", "POWER", "Most that a device may draw, as 560W; its clock follows."),
@@ -169,7 +172,7 @@ OUTPUT = ("format", "as_json", "output", "force", "no_color")
 QUESTION = (
     "model", "hardware", "tokens", "deadline", "devices", "budget", "power", "objective", "confidence", "site",
     "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch",
-    "batch_ramp", "eval_fraction", "allow", "clock", "cap", "currency", "usd_rate", "rate_date", "sets",
+    "batch_ramp", "eval_fraction", "layout", "allow", "clock", "cap", "currency", "usd_rate", "rate_date", "sets",
     "scenario", "save", "profiles", *OUTPUT, "sources",
 )  # fmt: skip
 LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload")

@@ -417,6 +417,8 @@ class Answer:
     blocking: tuple[Blocking, ...] = ()
     by_stage: bool = False
     """Whether the document has the memory of every stage."""
+    beside: Mapping[str, Any] | None = None
+    """Rank of a layout that was given, and what it would cost to take it; None if none was given."""
     fixes: tuple[Fix, ...] = ()
     """Changes that would save memory."""
 
@@ -439,6 +441,7 @@ class Answer:
             "alternatives": [{"why": why, **self._plan_document(p)} for why, p in self.alternatives],
             "rejected": dict(self.rejected),
             "search": {"considered": self.considered, "evaluated": self.evaluated, "ties": self.ties},
+            "beside": None if self.beside is None else dict(self.beside),
             "warnings": list(self.warnings),
             "evidence": evidence(self.resolved, self.plan),
             "blocking": [_object(b) for b in self.blocking],

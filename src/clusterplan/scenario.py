@@ -108,6 +108,8 @@ class Scenario:
     offload: str | None = None
     """One of :data:`~clusterplan.layout.OFFLOAD`."""
     placement: str | None = None
+    beside: str | None = None
+    """A layout of somebody's, as :func:`parse_layout` reads it, of which the rank among the candidates is asked."""
     clock: float | str | None = None
     """Clock of the devices over the one that they hold in training, or ``auto``."""
     cap_w: float | None = None
@@ -180,7 +182,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _LISTS = ("hardware", "allow")
 _ALLOWED = tuple(dict.fromkeys(["borderline", "offload", *get_args(Format), *get_args(Sharding), *get_args(Schedule)]))
 """What a search may be allowed beyond defaults."""
-_SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w", "cap": "cap_w"}
+_SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w", "cap": "cap_w", "layout": "beside"}
 """Keys without a unit, whose value names it: ``deadline = "90d"``."""
 _UNITS = {"tokens": "tokens", "seq_len": "tokens", "global_batch": "sequences", "devices": "devices"}
 """Units of values that have none in their name."""
@@ -333,6 +335,8 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
     text = _text(value, where)
     if name == "batch_ramp":
         parse_ramp(text, where)
+    if name == "beside":
+        parse_layout(text, where)
     if name == "currency" and not re.fullmatch("[A-Z]{3}", text):
         raise _wrong("an ISO 4217 code of three capital letters, as EUR", value, where)
     if name == "rate_date":
@@ -346,6 +350,36 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
         found = unknown(f"must be {', '.join(_CHOICES[name])}, not {shown(text)}", text, _CHOICES[name])
         raise ClusterplanError(found.message.split(";")[0], where=where, nearest=found.nearest)
     return text
+
+
+_LAYOUT_AXES = {"mb": "micro_batch", **{name: name for name in ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")}}
+"""Axes of a layout in short, as reports name it."""
+
+
+def parse_layout(text: str, where: str = "") -> dict[str, Any]:
+    """Fields of a scenario from a layout in short, with methods after commas.
+
+    Examples
+    --------
+    >>> parse_layout("tp8-pp16-dp64-mb1,recompute=full")
+    {'tp': 8, 'pp': 16, 'dp': 64, 'micro_batch': 1, 'recompute': 'full'}
+    """
+    axes, *methods = (part.strip() for part in text.split(","))
+    values: dict[str, Any] = {}
+    for part in axes.split("-"):
+        found = re.fullmatch("([a-z]+)([0-9]{1,9})", part)
+        if found is None or found[1] not in _LAYOUT_AXES or int(found[2]) < 1:
+            known = ", ".join(_LAYOUT_AXES)
+            raise ClusterplanError(f"must be axes ({known}) as tp8-pp16-dp64-mb1, not {shown(part)}", where=where)
+        values[_LAYOUT_AXES[found[1]]] = int(found[2])
+    for part in methods:
+        name, equals, value = part.partition("=")
+        if name not in ("recompute", "sharding", "schedule", "offload", "placement") or not equals:
+            raise ClusterplanError(f"must be a method as recompute=full, not {shown(part)}", where=where)
+        values[name] = _entry(name, name, value, where)
+    if "dp" not in values:
+        raise ClusterplanError("has no number of replicas, as dp64", where=where)
+    return values
 
 
 def parse_ramp(text: str, where: str = "") -> tuple[int, float]:

@@ -31,10 +31,10 @@ from clusterplan.layout import (
     repairs,
     used_devices,
 )
-from clusterplan.plan import Answer, Blocking, Demands, Plan, critical_batch, make_plan, work
+from clusterplan.plan import Answer, Blocking, Demands, Plan, amount, critical_batch, make_plan, violated, work
 from clusterplan.run import FULL_CLOCK, Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
-from clusterplan.scenario import AUTO, Resolved, Scenario, parse_ramp
+from clusterplan.scenario import AUTO, LAYOUT, Resolved, Scenario, parse_layout, parse_ramp
 from clusterplan.space import Fixed
 from clusterplan.units import format_bandwidth, format_bytes, format_count, format_time
 from clusterplan.workload import Format
@@ -200,7 +200,42 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
         alternatives=tuple((why, other.plan()) for why, other in alternatives(ranked, chosen)[:4]),
         warnings=(*resolved.warnings, *reasons, *warnings(plan)),
         blocking=stuck(plan),
+        beside=beside(resolved, plan, ranked, objective, indices),
     )
+
+
+def beside(
+    resolved: Resolved, plan: Plan, founds: list[Found], objective: str, indices: tuple[int, ...]
+) -> dict[str, Any] | None:
+    """Rank of the layout that the scenario gives among the candidates, and how much worse than the plan it is.
+
+    It is on the hardware of the plan. Candidates far behind the fastest are not ranked, so a layout that is among them
+    comes after all others.
+    """
+    text = resolved.scenario.beside
+    if text is None:
+        return None
+    machine = next(resolved.hardware[i] for i in indices if resolved.hardware[i].system == plan.question.machine.system)
+    axes: dict[str, Any] = dict.fromkeys((*LAYOUT, "beside", "devices"))
+    scenario = dataclasses.replace(resolved.scenario, **(axes | parse_layout(text)))
+    try:
+        given = estimate(dataclasses.replace(resolved, scenario=scenario, hardware=(machine,))).plan
+    except LayoutError as problem:
+        return {"layout": text, "problem": str(problem)}
+    assert given is not None, "an estimate has a plan"
+    value, best = (float(amount(objective, one.run)[0]) for one in (given, plan))
+    better = sum(int(np.sum(f.value[f.feasible] < value * (1 - 1e-9))) for f in founds)
+    broken = [name for name, mask in violated(demands_of(resolved), given.run).items() if mask[0]]
+    return {
+        "layout": text,
+        "objective": objective,
+        "rank": better + 1,
+        "of": sum(int(np.sum(f.feasible)) for f in founds),
+        "loss_fraction": value / best - 1,
+        "step_s": float(given.step.time.total_s[0]),
+        "mfu": float(given.step.mfu[0]),
+        "breaks": [*broken, *(["memory"] if given.verdict == "does_not_fit" else [])],
+    }
 
 
 def at_best_clock(resolved: Resolved, plan: Plan, objective: str) -> Plan:

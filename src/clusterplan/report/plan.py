@@ -354,3 +354,25 @@ def _search_rows(document: Document) -> Iterator[tuple[str, str]]:
         yield "looked at", f"{search['considered']:,} considered, {search['evaluated']:,} evaluated{near}"
     if counts := counts_said(document["rejected"]):
         yield "refused", counts
+    if given := document.get("beside"):
+        yield "your layout", f"{given['layout']}: {_beside(given)}"
+
+
+def _beside(given: Document) -> str:
+    """How a layout that was given ranks among the candidates."""
+    if "problem" in given:
+        return str(given["problem"])
+    worse = given["loss_fraction"]
+    loss = f"{format_fraction(abs(worse))} {'more' if worse >= 0 else 'less'} {OBJECTIVES[given['objective']]}"
+    breaks = f"; it breaks {', '.join(given['breaks'])}" if given["breaks"] else ""
+    place = (
+        f"number {given['rank']:,} of {given['of']:,}" if given["rank"] <= given["of"] else f"after all {given['of']:,}"
+    )
+    speed = f"step {format_time(given['step_s'])}, MFU {format_fraction(given['mfu'])}"
+    return f"{place}, {loss} than the plan; {speed}{breaks}"
+
+
+OBJECTIVES: Mapping[str, str] = {
+    "wall": "time", "cost": "cost", "energy": "energy", "carbon": "carbon", "devices": "devices", "water": "water",
+}  # fmt: skip
+"""What an objective counts, in words."""
