@@ -150,6 +150,27 @@ def test_chunks_part_the_layers(layers, chunks):
         assert sizes[-1] == sizes.min()
 
 
+@given(st.integers(1, 200), st.integers(1, 64), st.integers(1, 12))
+def test_a_heavy_end_carries_fewer_layers_where_that_helps(layers, chunks, end):
+    if chunks > layers + 2:
+        return
+    plain, balanced = (np.diff(layout.chunk_starts(layers, chunks, e)) for e in (0, end))
+    assert balanced.sum() == layers
+    assert np.all(balanced >= 0)
+
+    def busiest(sizes):
+        return max(sizes[:-1].max(initial=0), sizes[-1] + end)
+
+    assert busiest(balanced) <= busiest(plain)
+    if busiest(balanced) == busiest(plain):
+        assert_array_equal(balanced, plain)
+
+
+def test_an_end_worth_four_layers():
+    assert_array_equal(np.diff(layout.chunk_starts(61, 16, 4)), [*[4] * 15, 1])
+    assert_array_equal(np.diff(layout.chunk_starts(96, 8, 1)), [12] * 8)  # nothing is won
+
+
 # Llama 3 Herd of Models, arXiv:2407.21783, section 3.3.2: 126 layers on 16 stages, one fewer on the first and the last
 def test_llama_3():
     sizes = np.diff(layout.chunk_starts(126, 16))
@@ -237,4 +258,4 @@ def test_the_largest_stage_holds_as_many_as_any(layers, pp, vpp):
         return
     kinds = np.ones((layers, 1))
     stages = layout.layers_by_stage(kinds, pp, vpp)
-    assert stages.max() <= layout.largest_stage(layers, np.array(pp), np.array(vpp))
+    assert stages.max() == layout.largest_stage(layers, np.array([pp]), np.array([vpp]))[0]

@@ -143,7 +143,7 @@ def _changes(question: Question, cuts: Cuts, layouts: Layouts) -> Iterator[tuple
         pp = int(layouts.pp[0])
         plain = dataclasses.replace(layouts, vpp=_one(1), schedule=_one(_schedule(pp, 1)))
         yield "--vpp 1", cuts, plain
-    most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp)[0])
+    most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp, question.end_layers)[0])
     for mode in stack.recompute:
         if RECOMPUTE.index(mode) > int(cuts.recompute[0]):
             text = f"block:{_least_block(question, cuts, layouts, most)}" if mode == "block" else mode

@@ -43,6 +43,8 @@ class Question:
     machine: Machine
     domain_devices: int
     """Devices of a scale-up domain that layouts use; all of them, or fewer to keep groups inside."""
+    end_layers: int = 0
+    """Layers that the output head and token prediction are worth where stages are balanced; 0 for an even split."""
     clock_fraction: float = 1.0
     """Clock of the devices over the one that they hold in training without a cap."""
 

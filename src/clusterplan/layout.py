@@ -182,13 +182,15 @@ class Recomputation:
         }
 
 
-def largest_stage(layers: int, pp: IntArray, vpp: IntArray) -> IntArray:
-    """Layers of the stage that has most, shape ``(layout,)``.
+def largest_stage(layers: int, pp: IntArray, vpp: IntArray, end_layers: int = 0) -> IntArray:
+    """Layers of the stage that has most, shape ``(layout,)``; see :func:`chunk_starts`.
 
-    >>> int(largest_stage(126, np.array(16), np.array(1)))
-    8
+    >>> largest_stage(126, np.array([16]), np.array([1])).tolist()
+    [8]
     """
-    return -(-layers // (pp * vpp)) * vpp
+    sizes = [np.diff(chunk_starts(layers, p * v, end_layers)) for p, v in zip(pp.tolist(), vpp.tolist(), strict=True)]
+    most = [int(s.reshape(v, p).sum(axis=0).max()) for s, p, v in zip(sizes, pp.tolist(), vpp.tolist(), strict=True)]
+    return np.array(most, dtype=np.int64)
 
 
 def stage_devices(layouts: Layouts, cuts: Cuts) -> IntArray:
@@ -333,22 +335,46 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
 
 
 @lru_cache(maxsize=4096)
-def chunk_starts(layers: int, chunks: int) -> tuple[int, ...]:
+def chunk_starts(layers: int, chunks: int, end_layers: int = 0) -> tuple[int, ...]:
     """First layer of each of ``chunks`` runs of layers, and the end of the last one.
 
     Where layers do not divide, the last chunk carries one layer fewer (it has the output head), then the first (it has
-    the embedding), then those before the last.
+    the embedding), then those before the last. Where the work at the end is that of several layers, the last chunk
+    carries so many fewer as make the busiest chunk least busy; never if an even split is as good.
 
+    Parameters
+    ----------
+    layers, chunks : int
+        Layers of the model, and runs of them.
+    end_layers : int
+        Layers that the output head and what stands with it are worth.
+
+    Examples
+    --------
     >>> chunk_starts(126, 16)[:3], chunk_starts(126, 16)[-2:]
     ((0, 7, 15), (119, 126))
+
+    61 layers and a head with token prediction that is worth three:
+
+    >>> chunk_starts(61, 16, 3)[-4:]
+    (52, 56, 60, 61)
     """
     size = -(-layers // chunks)
     short = size * chunks - layers
     order = [chunks - 1, 0, *range(chunks - 2, 0, -1)][:chunks]
+    last = size
+    if end_layers and chunks > 1:
+        full = size
+        while full * (chunks - 1) + max(full - end_layers, 0) < layers:
+            full += 1
+        if max(full, end_layers) < max(size - (short > 0) + end_layers, size):
+            size, last = full, max(full - end_layers, 0)
+            short = size * (chunks - 1) + last - layers
+            order = [0, *range(chunks - 2, 0, -1), chunks - 1][:chunks]
     fewer = set(order[:short])
     starts = [0]
     for chunk in range(chunks):
-        starts.append(starts[-1] + size - (chunk in fewer))
+        starts.append(starts[-1] + (last if chunk == chunks - 1 else size) - (chunk in fewer))
     return tuple(starts)
 
 
@@ -370,7 +396,7 @@ class StageLayers:
     """Whether the stage holds the output head, shape ``(pipeline, stage)``."""
 
 
-def layers_by_stage(kinds: FloatArray, pp: int, vpp: int) -> IntArray:
+def layers_by_stage(kinds: FloatArray, pp: int, vpp: int, end_layers: int = 0) -> IntArray:
     """Layers of each kind on each stage of one pipeline, shape ``(stage, kind)``.
 
     Parameters
@@ -379,8 +405,10 @@ def layers_by_stage(kinds: FloatArray, pp: int, vpp: int) -> IntArray:
         1 where a layer is of a kind, shape ``(layer, kind)``.
     pp, vpp : int
         Stages, and chunks on each stage; chunk ``c`` lies on stage ``c % pp``.
+    end_layers : int
+        Layers that the end is worth, see :func:`chunk_starts`.
     """
-    starts = np.asarray(chunk_starts(len(kinds), pp * vpp))
+    starts = np.asarray(chunk_starts(len(kinds), pp * vpp, end_layers))
     before = np.concatenate([np.zeros((1, kinds.shape[1])), np.cumsum(kinds, axis=0)])
     by_chunk = before[starts[1:]] - before[starts[:-1]]
     by_stage: IntArray = by_chunk.reshape(vpp, pp, -1).sum(axis=0).astype(np.int64)
@@ -400,7 +428,9 @@ def extreme_stages(by_stage: IntArray) -> tuple[int, ...]:
     return tuple(dict.fromkeys([0, *seen.values(), pp - 1]))
 
 
-def stage_layers(kinds: FloatArray, pipelines: list[tuple[int, int]], *, every: bool = False) -> StageLayers:
+def stage_layers(
+    kinds: FloatArray, pipelines: list[tuple[int, int]], *, every: bool = False, end_layers: int = 0
+) -> StageLayers:
     """Layers by stage of several pipelines, each a pair of pp and vpp.
 
     Parameters
@@ -411,8 +441,10 @@ def stage_layers(kinds: FloatArray, pipelines: list[tuple[int, int]], *, every: 
         Pairs of pp and vpp.
     every : bool
         Keep all stages rather than only those that can be extreme.
+    end_layers : int
+        Layers that the end is worth, see :func:`chunk_starts`.
     """
-    tables = [layers_by_stage(kinds, pp, vpp) for pp, vpp in pipelines]
+    tables = [layers_by_stage(kinds, pp, vpp, end_layers) for pp, vpp in pipelines]
     kept = [tuple(range(len(t))) if every else extreme_stages(t) for t in tables]
     width = max(len(k) for k in kept)
     stage = np.array([[*k, *[k[-1]] * (width - len(k))] for k in kept])

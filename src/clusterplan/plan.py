@@ -28,6 +28,7 @@ from clusterplan.layout import (
     Cuts,
     Layouts,
     largest_stage,
+    layers_by_stage,
     micro_batches,
     used_devices,
 )
@@ -252,13 +253,16 @@ def layout_document(plan: Plan) -> dict[str, Any]:
     cuts, layouts = plan.cuts, plan.layouts
     axes = {name: int(getattr(cuts, name)[0]) for name in ("tp", "cp", "ep", "etp", "micro_batch")}
     axes |= {name: int(getattr(layouts, name)[0]) for name in ("pp", "vpp", "dp", "global_batch")}
-    most = int(largest_stage(plan.question.model.layers, layouts.pp, layouts.vpp)[0])
+    model, ends = plan.question.model, plan.question.end_layers
+    pipeline = int(layouts.pp[0]), int(layouts.vpp[0])
+    most = int(largest_stage(model.layers, layouts.pp, layouts.vpp, ends)[0])
     short = [f"{name}{axes[name]}" for name in ("tp", "cp", "ep", "pp", "vpp", "dp") if axes[name] > 1]
     return axes | {
         "recompute": RECOMPUTE[int(cuts.recompute[0])],
         "recomputed_layers": float(cuts.recomputed[0]) * most,
         "checkpoint_layers": int(cuts.checkpoint_layers[0]),
         "largest_stage_layers": most,
+        "layers_by_stage": layers_by_stage(np.ones((model.layers, 1)), *pipeline, ends)[:, 0].tolist(),
         "offload": OFFLOAD[int(layouts.offload[0])],
         "sharding": SHARDING[int(layouts.sharding[0])],
         "schedule": SCHEDULES[int(layouts.schedule[0])],

@@ -510,7 +510,9 @@ def with_blocks(bench: Bench, best: Layouts) -> tuple[Bench, Layouts]:
     rows = np.flatnonzero(bench.cuts.recomputed[best.cut] > 0)
     if not bench.is_block_free or not len(rows):
         return bench, best
-    layers = largest_stage(bench.question.model.layers, best.pp[rows], best.vpp[rows])
+    layers = largest_stage(
+        bench.question.model.layers, best.pp[rows], best.vpp[rows], bench.question.end_layers
+    ).tolist()
     shares = [np.unique(np.linspace(1, n - 1, min(n - 1, MOST_BLOCKS)).astype(np.int64)) / n for n in layers]
     row = np.repeat(rows, [len(s) for s in shares])
     if not len(row):

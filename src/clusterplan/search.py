@@ -127,6 +127,7 @@ def benches(resolved: Resolved, index: int, objective: str) -> Iterator[Bench]:
             job=dataclasses.replace(resolved.job, precision=precision),
             machine=machine,
             domain_devices=domain,
+            end_layers=shapes.end_layers(resolved.model, resolved.job, machine.stack),
             clock_fraction=clock,
         )
         circumstances = circumstances_of(resolved, index, clock)
@@ -443,6 +444,7 @@ def estimate(resolved: Resolved) -> Answer:
         job=resolved.job,
         machine=machine,
         domain_devices=machine.system.domain_of(int(used[0])),
+        end_layers=shapes.end_layers(resolved.model, resolved.job, machine.stack),
         clock_fraction=clocks(resolved, 0)[0],
     )
     layouts = dataclasses.replace(layouts, bought_devices=space.bought_devices(question, used, 0))
@@ -471,7 +473,7 @@ def estimate(resolved: Resolved) -> Answer:
 def least_recompute(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[str, Cuts, bool]:
     """The mode that runs least again of those with which a layout fits, the cut with it, and whether there is one."""
     stack, accelerator = question.machine.stack, question.machine.accelerator
-    most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp)[0])
+    most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp, question.end_layers)[0])
     texts: list[str] = []
     for mode in stack.recompute:
         texts += [f"block:{n}" for n in range(1, most)] if mode == "block" else [mode]
@@ -530,7 +532,8 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
     def one(value: int) -> IntArray:
         return np.array([value], dtype=np.int64)
 
-    most = int(largest_stage(resolved.model.layers, one(pp), one(vpp))[0])
+    ends = shapes.end_layers(resolved.model, resolved.job, machine.stack)
+    most = int(largest_stage(resolved.model.layers, one(pp), one(vpp), ends)[0])
     again = Recomputation.parse(recompute)
     if again.layers and again.layers > most:
         problems.append(f"recompute {recompute}, where a stage has {most} layers; at most {again.mode}:{most}")

@@ -483,6 +483,17 @@ def flop_per_token(model: Model, seq_len: int) -> TokenFlop:
     )
 
 
+def end_layers(model: Model, job: Job, stack: Stack) -> int:
+    """Layers that the output head and token prediction are worth, by their work; 0 where stages cannot differ."""
+    if not stack.uneven_pipeline or not model.layers:
+        return 0
+    flop = flop_per_token(model, job.seq_len)
+    layer = (flop.matrix - flop.head + flop.attention_causal) / model.layers
+    module = one_layer(model, "mtp", job.seq_len) if model.mtp_layers else None
+    predicted = model.mtp_layers * (module.matrix + module.attention_causal) if module else 0.0
+    return round((flop.head + predicted) / layer)
+
+
 def _common(counts: Iterable[int]) -> int:
     """What divides all counts; 1 if there is none."""
     return gcd(*counts) or 1

@@ -131,7 +131,9 @@ def counted(question: Question, fixed: Fixed, cuts: Cuts, pipelines: list[tuple[
     if given.layers is None:
         return cuts, np.ones((cuts.size, len(pipelines)), dtype=bool)
     layers = question.model.layers
-    columns = [given.columns(int(largest_stage(layers, np.array(pp), np.array(vpp)))) for pp, vpp in pipelines]
+    pp, vpp = np.array(pipelines).T
+    most = largest_stage(layers, pp, vpp, question.end_layers).tolist()
+    columns = [given.columns(one) for one in most]
     share = np.concatenate([c["recomputed"] for c in columns])
     shares = np.unique(share)
     rows = np.repeat(np.arange(cuts.size), len(shares))
@@ -153,7 +155,7 @@ def pipelines(question: Question, fixed: Fixed, *, schedules: tuple[str, ...]) -
     layers, can_pipe = limits.layers, any(s != "none" for s in schedules)
     lengths = {1}
     if can_pipe:
-        for spared in (0, 1, 2) if limits.uneven_pipeline else (0,):
+        for spared in {0, 1, 2, question.end_layers} if limits.uneven_pipeline else {0}:
             lengths |= {-(-(layers + spared) // size) for size in range(1, layers + 1)}
         lengths |= {2**i for i in range(10)}
     lengths = {pp for pp in lengths if pp <= min(limits.max_pp, layers + 2)}

@@ -182,7 +182,7 @@ class Pipelines:
 def pipelines(question: Question, pairs: list[tuple[int, int]], *, every: bool = False) -> Pipelines:
     """What the stages of some pipelines hold; only those that can be extreme, unless every stage is asked for."""
     model = question.model
-    where = stage_layers(shapes.layer_kinds(model), pairs, every=every)
+    where = stage_layers(shapes.layer_kinds(model), pairs, every=every, end_layers=question.end_layers)
     # Modules of token prediction stand on the last stage; `parts` has the order of the columns.
     modules = where.is_last * model.mtp_layers
     ends = {"embedding": where.is_first, "head": where.is_last, "tied copy": where.is_last & ~where.is_first}
