@@ -566,8 +566,8 @@ def test_fewer_kept_inputs_hold_more_at_work():
 
 
 def test_a_block_of_more_layers_than_a_stage_has():
-    with pytest.raises(LayoutError, match="a stage has 4 layers; at most block:4"):
-        search.estimate(asked(devices=(8, 8), tp=1, pp=2, recompute="block:5"))
+    with pytest.raises(LayoutError, match=r"a stage has \d layers; at most block:\d"):
+        search.estimate(asked(devices=(8, 8), tp=1, pp=2, recompute="block:9"))
 
 
 def test_the_search_keeps_to_a_number_of_layers():

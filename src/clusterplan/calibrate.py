@@ -338,8 +338,8 @@ OWN_ROWS = 6
 """Software with fewer runs has the common level."""
 
 
-SAME_CODE: Mapping[str, str] = {"megatron-core": "nemo"}
-"""Software that shares its kernels and all fitted constants with other software, and so its level."""
+SAME_CODE: Mapping[str, str] = {"megatron-core": "nemo", "hai-llm": "nemo"}
+"""Software that shares its fitted constants with other software, or is assumed to, and so its level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

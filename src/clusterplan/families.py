@@ -736,6 +736,8 @@ def _deepseek(keys: Keys, _: Family) -> list[Layer]:
         top_k=keys.whole(*TOP_K),
         ffn=width,
         shared_ffn=width * keys.whole("n_shared_experts", least=0, default=0),
+        groups=keys.whole("n_group", default=1),
+        groups_per_token=keys.whole("topk_group", default=1),
     )
     return _some_sparse(keys, moe, _deepseek_sparse(keys))
 

@@ -304,6 +304,8 @@ class Stack:
     """Kept of a weight besides, by format of the products: its cast copies. [byte]"""
     offload: tuple[Offload, ...] = ()
     """What it can keep in host memory."""
+    dispatches_once: bool = False
+    """Whether a token goes once to each scale-up domain where experts want it, and is passed on inside."""
     keeps_gathered_in_pipeline: bool = False
     """Whether fully sharded weights, with pipeline stages, are gathered once a step and reduced once."""
     most_gathered_parameters: float | None = None

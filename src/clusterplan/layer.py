@@ -81,10 +81,14 @@ class Group:
     scaleout_reduces: bool = False
     """Whether the switches of the fabric are used to add."""
 
-    def time_s(self, collective: str, message_bytes: FloatArray) -> FloatArray:
-        """Time of one collective of the whole group, shape ``(row,)``. [s]"""
+    def time_s(
+        self, collective: str, message_bytes: FloatArray, remote_fraction: FloatArray | float = 1.0
+    ) -> FloatArray:
+        """Time of one collective of the whole group, shape ``(row,)``; an exchange may send less over domains. [s]"""
         if collective == "all_to_all":
-            return network.all_to_all_s(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
+            return network.all_to_all_s(
+                message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus, remote_fraction
+            )
         if collective == "all_reduce":
             return network.all_reduce_s(
                 message_bytes,
@@ -313,12 +317,16 @@ def _traffic_s(question: Question, cuts: Cuts, shape: Shape) -> dict[str, FloatA
     total = {name: np.zeros(cuts.size) for name in groups}
     for message in shape.messages:
         times = message.forward * (1 + again) + message.backward
-        total[message.group] = total[message.group] + times * _message_s(groups[message.group], message)
+        total[message.group] = total[message.group] + times * _message_s(question, groups[message.group], message)
     return {"tp": total["tp"] + total["etp"], "cp": total["cp"], "ep": total["ep"]}
 
 
-def _message_s(where: Group, message: Message) -> FloatArray:
-    return where.time_s(message.collective, message.bytes)
+def _message_s(question: Question, where: Group, message: Message) -> FloatArray:
+    if message.collective != "all_to_all" or not question.machine.stack.dispatches_once:
+        return where.time_s(message.collective, message.bytes)
+    domains = where.members[-1] / where.members[0]
+    crossing = network.remote_fraction(message.copies, domains, np.maximum(domains * message.reach_fraction, 1.0))
+    return where.time_s(message.collective, message.bytes, crossing)
 
 
 def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> LayerTable:

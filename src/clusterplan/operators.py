@@ -156,6 +156,10 @@ class Message:
     """Times in the forward pass; repeated when the forward pass is recomputed."""
     backward: float
     """Times in the backward pass."""
+    copies: float = 1.0
+    """Of an exchange, how often it holds each token: once for each expert."""
+    reach_fraction: float = 1.0
+    """Most of the group that one token may be sent to."""
 
 
 Work = Product | Core | Scan | Vector

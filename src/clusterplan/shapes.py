@@ -107,8 +107,19 @@ def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operato
             backward=4 * routed * h,
             is_permutation=True,
         ),
-        Message(name="expert dispatch", group="ep", collective="all_to_all", bytes=exchange, forward=1, backward=1),
-        Message(name="expert combine", group="ep", collective="all_to_all", bytes=exchange, forward=1, backward=1),
+        *(
+            Message(
+                name=f"expert {name}",
+                group="ep",
+                collective="all_to_all",
+                bytes=exchange,
+                forward=1,
+                backward=1,
+                copies=moe.visited,
+                reach_fraction=moe.groups_per_token / moe.groups,
+            )
+            for name in ("dispatch", "combine")
+        ),
         Message(name="expert gather", group="etp", collective="all_gather", bytes=gathered, forward=1, backward=1),
         Message(name="expert scatter", group="etp", collective="reduce_scatter", bytes=gathered, forward=1, backward=1),
         vector("expert input", "moe_input", received, saved=received * h, saved_element_bytes=cut.input_bytes),

@@ -139,6 +139,11 @@ class Experts:
     zero_experts: int = 0
     """Experts beside the others that return their input: in the router, but without weights and work."""
 
+    groups: int = 1
+    """Groups of experts, from which the router first chooses."""
+    groups_per_token: int = 1
+    """Groups that it takes; all of them where there is one."""
+
     @property
     def visited(self) -> float:
         """Experts with weights that a token visits, on the mean over even routing."""

@@ -409,7 +409,12 @@ def all_reduce_s(
 
 @formula
 def all_to_all_s(
-    sent_bytes: ArrayLike, members: FloatArray, bytes_per_s: FloatArray, latency_s: FloatArray, is_torus: bool
+    sent_bytes: ArrayLike,
+    members: FloatArray,
+    bytes_per_s: FloatArray,
+    latency_s: FloatArray,
+    is_torus: bool,
+    remote_fraction: ArrayLike = 1.0,
 ) -> FloatArray:
     r"""Time of an exchange in which each device sends an equal part to every member of its group.
 
@@ -421,6 +426,9 @@ def all_to_all_s(
         As for :func:`ring_s`.
     is_torus : bool
         Whether the first tier is a torus, where messages travel a quarter of the ring on each axis.
+    remote_fraction : array_like
+        Part of what is for other domains that crosses between them; below 1 where what several members of a domain get
+        is sent there once and passed on inside, shape ``(layout,)``.
 
     Returns
     -------
@@ -430,7 +438,8 @@ def all_to_all_s(
     Notes
     -----
     The part for members on a tier, :math:`(m_i - m_{i-1})/n`, crosses the device's own link of that tier; nothing is
-    shared as in a ring. Messages to all peers of a tier are under way at once: each tier costs its latency once.
+    shared as in a ring. What is sent once to a domain crosses its links for each of its members. Messages to all peers
+    of a tier are under way at once: each tier costs its latency once.
 
     Examples
     --------
@@ -445,7 +454,12 @@ def all_to_all_s(
     wire = np.zeros_like(sent + group)
     start = np.zeros_like(group)
     for tier, (here, bandwidth, latency) in enumerate(zip(members, bytes_per_s, latency_s, strict=True)):
-        part = sent * (here - inner) / group / bandwidth
+        share = (here - inner) / group
+        if tier == 0:
+            share = np.where(np.asarray(remote_fraction) < 1, (group - 1) / group, share)
+        else:
+            share = share * remote_fraction
+        part = sent * share / bandwidth
         if tier == 0 and is_torus:
             side = np.maximum(here, 1.0) ** (1 / 3)
             part = part * np.maximum(1.0, 0.75 * side)
@@ -453,6 +467,47 @@ def all_to_all_s(
         start = start + np.where(here > inner, latency, 0.0)
         inner = here
     return _cheapest(wire, start, np.minimum(group - 1, 1), is_torus)
+
+
+@formula
+def remote_fraction(copies: ArrayLike, domains: ArrayLike, most_domains: ArrayLike) -> FloatArray:
+    r"""Part of a token's copies for other domains that must be sent where each domain gets the token once.
+
+    Parameters
+    ----------
+    copies : array_like
+        Experts that a token visits, at least 1.
+    domains : array_like
+        Scale-up domains over which the experts lie, shape ``(cut,)``.
+    most_domains : array_like
+        Most domains that the router lets a token visit, shape ``(cut,)``.
+
+    Returns
+    -------
+    ndarray
+        1 for one domain, shape ``(cut,)``.
+
+    Notes
+    -----
+    Of :math:`k` copies spread evenly over :math:`N` domains, :math:`(N-1)(1-(1-1/N)^k)` other domains get one or more,
+    at most those that the router allows, in place of :math:`k(N-1)/N` copies.
+
+    References
+    ----------
+    .. [1] DeepSeek-AI, "DeepSeek-V3 Technical Report," arXiv:2412.19437, section 3.2.2 (each token to at most four
+       nodes, once to each).
+
+    Examples
+    --------
+    Eight experts over eight nodes, at most four of them:
+
+    >>> float(remote_fraction(8, 8, 4))
+    0.5
+    """
+    copies, domains = np.asarray(copies, dtype=float), np.maximum(np.asarray(domains, dtype=float), 1.0)
+    others = (domains - 1) / domains
+    reached = np.minimum((domains - 1) * (1 - (1 - 1 / domains) ** copies), np.asarray(most_domains) * others)
+    return np.where(others > 0, np.minimum(reached / np.where(others > 0, copies * others, 1.0), 1.0), 1.0)
 
 
 @formula
