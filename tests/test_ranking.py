@@ -2,7 +2,7 @@
 
 import pytest
 
-from clusterplan.ranking import Run, pairs_right, ranking, regret, series_of
+from clusterplan.ranking import Run, pairs_right, ranking, regret, regret_with_ties, series_of
 from clusterplan.validate import Judged
 
 
@@ -68,3 +68,11 @@ def test_a_series_without_a_telling_pair_has_no_share():
     found = ranking([judged("a", 1.0, 1.0), judged("b", 2.0, 1.01)])
     assert found is not None
     assert (found.pairs, found.right_fraction) == (0, None)
+
+
+def test_ties_are_settled_by_preference_and_nothing_else_is():
+    fast = Run(layout="a", predicted_s=1.0, measured_s=1.2, preference=(1.0,))
+    safe = Run(layout="b", predicted_s=1.03, measured_s=1.0, preference=(0.0,))
+    assert regret_with_ties([fast, safe], 0.02) == 0
+    assert regret_with_ties([fast, safe], 0.01) == pytest.approx(0.2)
+    assert regret_with_ties([fast, safe], 0.0) == regret([fast, safe])

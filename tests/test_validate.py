@@ -42,6 +42,28 @@ def test_a_complete_row_is_predicted_and_nothing_is_inferred(judge):
     assert found.verdict == "fits"
 
 
+DEEPSEEK = {
+    "model": "any name", "family": "moe", "layers": 61, "hidden": 7168, "heads": 128, "kv_heads": 128, "ffn": 18432,
+    "vocab": 129280, "experts": 256, "top_k": 8, "moe_ffn": 2048, "shared_experts": 1, "dense_layers": 3,
+    "accelerators": 512, "tp": 1, "pp": 8, "ep": 64, "seq_len": 4096, "global_batch": 4096, "vpp": None,
+}  # fmt: skip
+
+
+def test_what_columns_cannot_say_comes_from_the_model_that_has_these_figures(judge):
+    found = judge.row(run(**DEEPSEEK))
+    assert "layers: those of deepseek-v3" in found.inferred
+    other = judge.row(run(**DEEPSEEK | {"layers": 60}))
+    assert not [name for name in other.inferred if name.startswith("layers")]
+    machine, _ = judge.machine(run(**DEEPSEEK), [])
+    assert judge.question(run(**DEEPSEEK), machine, []).model.attention.is_latent
+
+
+def test_a_model_without_anything_that_columns_cannot_say_infers_nothing(judge):
+    machine, _ = judge.machine(run(), [])
+    assert judge.question(run(), machine, []).model.name == "llama-3.1-8b"
+    assert judge.row(run()).inferred == ()
+
+
 def test_a_rate_of_tokens_is_as_good_as_a_time(judge):
     by_rate = judge.row(run(step_time_s=None, tokens_per_s=64 * 8192 / 4.0))
     assert by_rate.error_fraction == pytest.approx(judge.row(run()).error_fraction)

@@ -25,7 +25,7 @@ from clusterplan.layout import Cuts, Layouts
 from clusterplan.measured import Measured
 from clusterplan.trace import KINDS
 from clusterplan.units import to_si
-from clusterplan.validate import Errors, Judge, errors, layout_of, question_of
+from clusterplan.validate import Errors, Judge, errors, layout_of
 
 NOISE = 0.03
 """Spread of repeated measurements of one configuration, relative (published repeats spread 1.2 to 5.5 %)."""
@@ -202,7 +202,7 @@ def batches(catalog: Catalog, rows: Sequence[Used]) -> list[Batch]:
     found: dict[str, list[tuple[int, Cuts, Layouts]]] = {}
     for number, used in enumerate(rows):
         machine, _ = judge.machine(used.row, [])
-        question = question_of(used.row, machine, [])
+        question = judge.question(used.row, machine, [])
         cuts, layouts = layout_of(used.row, question, [])
         job = dataclasses.replace(question.job, global_batch=1)
         shape = dataclasses.replace(question.model, name="", source="")
@@ -239,7 +239,7 @@ def log_errors(
     logs = np.zeros(len(rows))
     for group in groups:
         machine, _ = judge.machine(group.first, [])
-        question = question_of(group.first, machine, [])
+        question = judge.question(group.first, machine, [])
         table = price_layers(question, group.cuts)
         pipes = step.pipelines(question, list(group.pairs))
         stages = step.stage_table(question, table, group.layouts.cut, pipes, group.pipe)

@@ -22,6 +22,8 @@ class Run:
     layout: str
     predicted_s: float
     measured_s: float
+    preference: tuple[float, ...] = ()
+    """What settles ties, least first: see :func:`clusterplan.choose.preferred`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,9 @@ class Ranking:
     median_regret: float
     """Measured time of the layout that is predicted to be the fastest, over the fastest, less 1."""
     worst_regret: float
+    mean_regret: float
+    mean_regret_with_ties: float
+    """The same where layouts that the error of the model cannot tell apart are settled as the search settles them."""
 
 
 def series_of(rows: Iterable[Judged]) -> dict[str, list[Run]]:
@@ -52,6 +57,7 @@ def series_of(rows: Iterable[Judged]) -> dict[str, list[Run]]:
                 layout=layout,
                 predicted_s=float(np.median([r.predicted_step_s for r in repeats if r.predicted_step_s])),
                 measured_s=float(np.median([r.measured_step_s for r in repeats if r.measured_step_s])),
+                preference=repeats[0].preference,
             )
             for layout, repeats in layouts.items()
         ]
@@ -90,6 +96,26 @@ def regret(runs: Sequence[Run]) -> float:
     return chosen.measured_s / min(run.measured_s for run in runs) - 1
 
 
+def regret_with_ties(runs: Sequence[Run], error_fraction: float) -> float:
+    """What it costs to follow the prediction and, among layouts that it cannot tell from the best, what settles ties.
+
+    Examples
+    --------
+    >>> fast = Run(layout="a", predicted_s=1.0, measured_s=1.5, preference=(1.0,))
+    >>> safe = Run(layout="b", predicted_s=1.01, measured_s=1.0, preference=(0.0,))
+    >>> regret_with_ties([fast, safe], 0.02)
+    0.0
+    """
+    limit = min(run.predicted_s for run in runs) * (1 + error_fraction) / (1 - error_fraction)
+    tied = [run for run in runs if run.predicted_s <= limit]
+    chosen = min(tied, key=lambda run: (run.preference, run.predicted_s))
+    return chosen.measured_s / min(run.measured_s for run in runs) - 1
+
+
+TIES_FRACTION = 0.02
+"""Errors of comparing two layouts, of which differences make ties here: the figure of most software profiles."""
+
+
 def ranking(rows: Iterable[Judged]) -> Ranking | None:
     """Order of the layouts in all series of these rows; None if there is no series."""
     series = list(series_of(rows).values())
@@ -105,4 +131,6 @@ def ranking(rows: Iterable[Judged]) -> Ranking | None:
         right_fraction=right / pairs if pairs else None,
         median_regret=float(np.median(regrets)),
         worst_regret=max(regrets),
+        mean_regret=float(np.mean(regrets)),
+        mean_regret_with_ties=float(np.mean([regret_with_ties(runs, TIES_FRACTION) for runs in series])),
     )

@@ -7,7 +7,7 @@ whose shape or batch is not known is skipped, with the reason.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -16,6 +16,7 @@ import numpy as np
 from clusterplan import step
 from clusterplan.arrays import IntArray
 from clusterplan.catalog import Catalog
+from clusterplan.choose import MARGIN_STEP, USEFUL_MARGIN
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import memory
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
@@ -84,6 +85,8 @@ class Judged:
     memory_error_fraction: float | None = None
     verdict: str | None = None
     """``fits``, ``borderline`` or ``does_not_fit``."""
+    preference: tuple[float, ...] = ()
+    """What settles ties between layouts, least first: steps of free memory, layers that run again, groups."""
     ran: bool | None = None
     """Whether the run is known to have fitted, or known not to have."""
 
@@ -98,6 +101,7 @@ class Judge:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.stacks = [catalog.load(Stack, name) for name in catalog.names(Stack)]
+        self.models = [catalog.load(Model, name) for name in catalog.names(Model)]
         self.systems: dict[str, System] = {}
         for name in catalog.names(System):
             system = catalog.load(System, name)
@@ -142,7 +146,7 @@ class Judge:
         refuse_implausible(row)
         inferred: list[str] = []
         machine, assumed = self.machine(row, inferred)
-        question = question_of(row, machine, inferred)
+        question = self.question(row, machine, inferred)
         cuts, layouts = layout_of(row, question, inferred)
         table = price_layers(question, cuts)
         stages = step.one_stage_table(question, table, layouts)
@@ -159,6 +163,7 @@ class Judge:
         usable = float(memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction))
         return dataclasses.replace(
             base,
+            preference=preference(cuts, layouts, 1 - device * BYTES_PER_GIB / float(machine.accelerator.memory_bytes)),
             series=series(row, machine.stack),
             layout=layout_name(row, cuts, layouts),
             stack=machine.stack.name,
@@ -221,6 +226,38 @@ class Judge:
                 stack=stack,
             ),
             assumed,
+        )
+
+    def question(self, row: Measured, machine: Machine, inferred: list[str]) -> Question:
+        """Model, job and machine of a row."""
+        precision = FORMATS.get(row.precision or "bf16", "")
+        if row.precision is None:
+            inferred.append("precision: bf16")
+        if precision == "fp16" and not machine.accelerator.fp16_flop_per_s:
+            precision = "bf16"  # 16-bit formats run alike
+        if precision not in machine.accelerator.gemm_efficiency and precision == "fp16":
+            precision = "bf16"
+        if not machine.accelerator.peak_flop_per_s(precision) or precision not in machine.accelerator.gemm_efficiency:
+            raise SkipError(f"no product efficiency of {machine.accelerator.name} in {row.precision}")
+        job = Job(
+            tokens=1e12,
+            seq_len=_given(row, "seq_len"),
+            global_batch=_given(row, "global_batch"),
+            batch_fixed=True,
+            precision=precision,
+        )
+        model = model_of(row)
+        known = next((m for m in self.models if is_shape_of(m, model)), None)
+        if known is not None:
+            # Columns tell no latent attention, no window, no token prediction; a model that has just these figures does.
+            if (known.every_layer, known.mtp_layers) != (model.every_layer, 0):
+                inferred.append(f"layers: those of {known.name}")
+            model = dataclasses.replace(known, tied_embeddings=model.tied_embeddings)
+        return Question(
+            model=model,
+            job=job,
+            machine=machine,
+            domain_devices=machine.system.domain_of(_given(row, "accelerators")),
         )
 
 
@@ -297,29 +334,27 @@ def model_of(row: Measured) -> Model:
     )
 
 
-def question_of(row: Measured, machine: Machine, inferred: list[str]) -> Question:
-    """Model, job and machine of a row."""
-    precision = FORMATS.get(row.precision or "bf16", "")
-    if row.precision is None:
-        inferred.append("precision: bf16")
-    if precision == "fp16" and not machine.accelerator.fp16_flop_per_s:
-        precision = "bf16"  # 16-bit formats run alike
-    if precision not in machine.accelerator.gemm_efficiency and precision == "fp16":
-        precision = "bf16"
-    if not machine.accelerator.peak_flop_per_s(precision) or precision not in machine.accelerator.gemm_efficiency:
-        raise SkipError(f"no product efficiency of {machine.accelerator.name} in {row.precision}")
-    job = Job(
-        tokens=1e12,
-        seq_len=_given(row, "seq_len"),
-        global_batch=_given(row, "global_batch"),
-        batch_fixed=True,
-        precision=precision,
-    )
-    return Question(
-        model=model_of(row),
-        job=job,
-        machine=machine,
-        domain_devices=machine.system.domain_of(_given(row, "accelerators")),
+def is_shape_of(model: Model, stated: Model) -> bool:
+    """Whether a model is what a table of runs can say only in part: latent attention, windows, groups of experts."""
+    mixture = stated.moe
+    return (model.layers, model.hidden, model.vocab, model.dense_layers, model.is_moe) == (
+        stated.layers,
+        stated.hidden,
+        stated.vocab,
+        stated.dense_layers,
+        stated.is_moe,
+    ) and all(
+        layer.attention is not None
+        and stated.attention is not None
+        and (layer.attention.heads, layer.attention.kv_heads) == (stated.attention.heads, stated.attention.kv_heads)
+        and (not layer.ffn or layer.ffn == stated.ffn)
+        and (
+            layer.moe is None
+            or mixture is None
+            or (layer.moe.experts, layer.moe.top_k, layer.moe.ffn, layer.moe.shared_ffn)
+            == (mixture.experts, mixture.top_k, mixture.ffn, mixture.shared_ffn)
+        )
+        for layer in model.every_layer
     )
 
 
@@ -388,6 +423,13 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
     if broken:
         raise SkipError(f"not possible as stated: {', '.join(broken)}")
     return cuts, layouts
+
+
+def preference(cuts: Cuts, layouts: Layouts, free_fraction: float) -> tuple[float, ...]:
+    """What settles ties between layouts, least first, for a table with one row; as the search does it."""
+    margin = np.floor(min(free_fraction, USEFUL_MARGIN) / MARGIN_STEP)
+    groups = cuts.tp[0] * cuts.cp[0] * layouts.pp[0] * cuts.ep[0]
+    return (-float(margin), float(cuts.recompute[0]), float(cuts.recomputed[0]), float(groups))
 
 
 LENIENT = ("interleaving divides micro-batches by pp", "sequence divides by 2 × cp × tp", "a layer for each stage")

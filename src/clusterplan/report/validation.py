@@ -32,7 +32,7 @@ def validation_document(rows: Sequence[Judged], files: Sequence[str] = ()) -> di
         "schema": VALIDATION,
         "version": __version__,
         "files": list(files),
-        "rows": [plain(row) for row in rows],
+        "rows": [{k: v for k, v in plain(row).items() if k != "preference"} for row in rows],
         "summary": {"overall": plain(found.overall), **{f"by_{name}": plain(by) for name, by in found.by.items()}},
     }
 
