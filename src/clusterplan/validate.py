@@ -7,7 +7,7 @@ whose shape or batch is not known is skipped, with the reason.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -249,7 +249,7 @@ class Judge:
         model = model_of(row)
         known = next((m for m in self.models if is_shape_of(m, model)), None)
         if known is not None:
-            # Columns tell no latent attention, no window, no token prediction; a model that has just these figures does.
+            # Columns tell no latent attention, window or token prediction; a model that has just these figures does.
             if (known.every_layer, known.mtp_layers) != (model.every_layer, 0):
                 inferred.append(f"layers: those of {known.name}")
             model = dataclasses.replace(known, tied_embeddings=model.tied_embeddings)
