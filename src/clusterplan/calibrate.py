@@ -526,6 +526,10 @@ def profiles(catalog: Catalog, fitted: Fitted, suffix: str, source: str) -> dict
         tables = kept.get("fitted", [])
         kept["fitted"] = [*(tables if isinstance(tables, list) else [tables]), {"source": source, **figures}]
         kept["name"] = f"{name}{suffix}"
+        for key in ("aliases", "plain", "system"):  # what a table or a user calls it stays with the other
+            kept.pop(key, None)
+        if record is Accelerator:
+            kept["is_measured"] = any((record, name) in used.profiles for used in fitted.rows)
         folder = "stacks" if record is Stack else "accelerators"
         written[f"{folder}/{name}{suffix}.toml"] = kept
     return written

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from clusterplan import plausible
 from clusterplan.errors import ProfileError
 from clusterplan.files import printable
+from clusterplan.hardware import Accelerator, Fabric, Stack, System
 from clusterplan.reading import (
     FOLDERS,
     Defaults,
     Record,
-    check,
     folder_of,
     json_schema,
     read,
@@ -22,6 +24,8 @@ from clusterplan.reading import (
     shown,
     unknown,
 )
+from clusterplan.reading import check as check_file
+from clusterplan.site import Prices, Site
 
 __all__ = [
     "FOLDERS",
@@ -29,6 +33,7 @@ __all__ = [
     "Defaults",
     "built_in_directory",
     "check",
+    "check_all",
     "json_schema",
     "measured_files",
     "user_directory",
@@ -59,9 +64,13 @@ class Catalog:
     directories : sequence of path
         Directories that are looked at first. Those of ``CLUSTERPLAN_PROFILES``, the user's own and the built-in
         ones follow.
+    takes_first : bool
+        Whether the first of several profiles of one name is taken; otherwise they are an error.
     """
 
-    def __init__(self, directories: Sequence[str | os.PathLike[str]] = ()) -> None:
+    def __init__(self, directories: Sequence[str | os.PathLike[str]] = (), *, takes_first: bool = False) -> None:
+        self.takes_first = takes_first
+        self._open: list[str] = []
         given = [("--profiles", Path(directory)) for directory in directories]
         named = [(ENVIRONMENT, Path(part)) for part in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if part]
         for origin, directory in given + named:
@@ -96,7 +105,7 @@ class Catalog:
                 f"clusterplan profiles list {folder}",
             )
             raise unknown(message, name, self.names(folder), listed_by=listed_by)
-        if len(found) > 1:
+        if len(found) > 1 and not self.takes_first:
             raise ProfileError(
                 f"two profiles have the name {name!r}: {printable(found[0])} and {printable(found[1])}; "
                 "rename one of them"
@@ -114,9 +123,36 @@ class Catalog:
             Name of the profile.
         """
         if (record, name) not in self._records:
-            self._records[record, name] = read(record, self.path(record, name))
+            self._records[record, name] = read(record, self.path(record, name), self.relative)
         loaded: Record = self._records[record, name]
         return loaded
+
+    def systems_with(self, device: Accelerator) -> tuple[str, ...]:
+        """Names of the systems that a device may mean: the usual one, or all that have it."""
+        if device.system:
+            return (device.system,)
+        return tuple(name for name in self.names(System) if self.load(System, name).accelerator == device.name)
+
+    def systems_called(self, name: str) -> tuple[str, ...]:
+        """Names of the systems that a name of no system may mean: one if that is clear, else those to choose from."""
+        wanted = name.lower()
+        devices = [self.load(Accelerator, one) for one in self.names(Accelerator)]
+        meant = [one for one in devices if wanted in {one.name, *one.plain, *map(str.lower, one.aliases)}]
+        if not meant:
+            meant = [one for one in devices if wanted and one.name.startswith(f"{wanted}-")]
+        begun = [one for one in self.names(System) if wanted and one.startswith(f"{wanted}-")]
+        found = [one for device in meant for one in self.systems_with(device)] or begun
+        return tuple(dict.fromkeys(found))
+
+    def relative(self, name: str) -> Accelerator:
+        """Device whose constants another one takes."""
+        if name in self._open:
+            raise ProfileError(f"{' is like '.join([*self._open, name])}, a ring of relatives")
+        self._open.append(name)
+        try:
+            return self.load(Accelerator, name)
+        finally:
+            self._open.pop()
 
     def defaults(self) -> Defaults:
         """Defaults of the first directory that has a ``defaults.toml``."""
@@ -142,6 +178,102 @@ class Catalog:
                     files.setdefault(entry.stem, []).append(entry)
             self._files[folder] = files
         return self._files[folder]
+
+
+def check(path: Path, catalog: Catalog | None = None) -> list[str]:
+    """Everything that is wrong or unlikely in a profile, a line each with its file and line; empty if nothing is.
+
+    Parameters
+    ----------
+    path : Path
+        TOML file. What it describes is told by the folder that it lies in, or else by its keys.
+    catalog : Catalog
+        Where profiles are found that it names; those of its own directory and the built-in ones unless given.
+    """
+    if catalog is None:
+        catalog = Catalog(_roots([path]), takes_first=True)
+    return check_file(path, catalog.relative, lambda record: _doubts(record, catalog))
+
+
+def check_all(paths: Iterable[Path], directories: Sequence[Path] = ()) -> dict[Path, list[str]]:
+    """What is wrong with profiles, by file.
+
+    Parameters
+    ----------
+    paths : iterable of path
+        Files, and folders of which all profiles are meant.
+    directories : sequence of path
+        Directories of profiles that they may name, as ``--profiles`` gives them. All profiles in them are checked
+        if no path is given.
+    """
+    files: dict[Path, None] = {}
+    for path in paths or directories:
+        found = sorted(path.rglob("*.toml")) if _is_directory(path) else [path]
+        if not found:
+            raise ProfileError("has no profile in it", where=printable(path))
+        files |= dict.fromkeys(found)
+    catalog = Catalog([*directories, *_roots(files)], takes_first=True)
+    return {path: check(path, catalog) for path in files}
+
+
+def _roots(paths: Iterable[Path]) -> list[Path]:
+    """Directories of profiles that files lie in."""
+    inside = [path.absolute().parent for path in paths]
+    return list(dict.fromkeys(folder.parent for folder in inside if folder.name in FOLDERS and _is_directory(folder)))
+
+
+def _doubts(record: Any, catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """Names that a record has of no profile, and what is unlikely about its figures."""
+    named: dict[str, Any] = {}
+    for key, of in NAMED.items():
+        name = getattr(record, key, "")
+        if isinstance(record, System | Accelerator) and name and isinstance(name, str):
+            try:
+                named[key] = catalog.load(of, name)
+            except ProfileError as problem:
+                yield key, str(problem)
+    if isinstance(record, Accelerator):
+        yield from plausible.implausible_device(record)
+    elif isinstance(record, System):
+        device = named.get("accelerator")
+        yield from plausible.implausible_system(record, device, named.get("fabric"), _others(catalog, device))
+    elif isinstance(record, Fabric):
+        yield from plausible.implausible_fabric(record)
+    elif isinstance(record, Site):
+        yield from plausible.implausible_site(record)
+    elif isinstance(record, Prices):
+        for key in ("rent_usd_per_device_h", "system_usd"):
+            for name in getattr(record, key):
+                if name not in catalog.names(System):
+                    yield key, str(unknown(f"no system profile named {shown(name)}", name, catalog.names(System)))
+
+
+NAMED: Mapping[str, type] = {
+    "accelerator": Accelerator,
+    "fabric": Fabric,
+    "stack": Stack,
+    "system": System,
+    "like": Accelerator,
+}
+"""Fields of systems and devices that hold the name of another profile."""
+
+
+def _others(catalog: Catalog, device: Accelerator | None) -> list[System]:
+    """Systems with a device, or with its relative if that has about the same memory bandwidth."""
+    if device is None:
+        return []
+    names = {device.name}
+    if device.like:
+        relative = catalog.relative(device.like)
+        if 0.7 <= device.memory_bytes_per_s / relative.memory_bytes_per_s <= 1.4:
+            names.add(relative.name)
+    found = []
+    for name in catalog.names(System):
+        with suppress(ProfileError):
+            system = catalog.load(System, name)
+            if system.accelerator in names:
+                found.append(system)
+    return found
 
 
 def user_directory() -> Path | None:

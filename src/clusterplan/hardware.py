@@ -5,9 +5,13 @@ Rates of products are dense, bandwidths are one way and per device, memory is wh
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from clusterplan.trace import GIVEN, Figure, Origin
 
 Topology = Literal["switch", "mesh", "torus"]
 """Shape of a network tier: any pair at full speed, a link per pair, or rings along three axes."""
@@ -71,6 +75,14 @@ class Accelerator:
     """Best model-FLOP utilisation that somebody published for a large run, by format."""
     aliases: tuple[str, ...] = ()
     """Names by which tables of measured runs call it."""
+    plain: tuple[str, ...] = ()
+    """Names that leave its variant open and usually mean it, in lower case: ``h100``."""
+    system: str = ""
+    """System that is meant where only the device is named; empty where only one has it, or none is usual."""
+    is_measured: bool = False
+    """Whether step times of training runs on it are known, as those of the tables that come with the package."""
+    like: str = ""
+    """Its nearest measured relative, which gives the constants that its file leaves out."""
 
     def peak_flop_per_s(self, precision: str) -> float | None:
         """Dense peak of a format, None where the vendor gives none. [FLOP/s]"""
@@ -326,6 +338,25 @@ class Stack:
     def kept_weight_bytes(self, precision: str) -> float:
         """Bytes of a weight with its copies in the format of the products. [byte]"""
         return self.weight_bytes + self.format_copy_bytes.get(precision, 0.0)
+
+    def on(self, device: Accelerator) -> Stack:
+        """The same software on a device: where no run on it is known, with a wider interval of step times."""
+        figure = self.step_error_fraction
+        if device.is_measured or (isinstance(figure, Figure) and figure.origin.source in {GIVEN, UNMEASURED_ERROR}):
+            return self
+        wider = math.hypot(figure, UNMEASURED_ERROR_FRACTION)
+        origin = Origin(f"accelerators/{device.name}", "step_error_fraction", "assumed", UNMEASURED_ERROR)
+        return dataclasses.replace(self, step_error_fraction=Figure(wider, origin))
+
+
+UNMEASURED_ERROR_FRACTION = 0.21
+"""Half width of the 90 % interval that constants of a relative add to a step time."""
+
+UNMEASURED_ERROR = (
+    "assumed: no run on the device is known, so 21 % are added, in quadrature, to the interval of the software; "
+    "what products reach of the peak in a long run differs by 13 % (standard deviation) among the measured devices"
+)
+"""Source of an interval that is wider because no run on the device is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,10 @@ import datetime
 import functools
 import json
 import math
+import re
 import tomllib
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +25,7 @@ from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.files import printable, read_text
 from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
 from clusterplan.site import Cooling, Operations, Prices, Site
-from clusterplan.trace import KINDS, Figure, Origin
+from clusterplan.trace import GIVEN, KINDS, Figure, Origin
 from clusterplan.units import Dimension, parse, to_si, unit_of
 from clusterplan.workload import Attention, Experts, Format, Layer, LinearAttention, Model, StateSpace, expand
 
@@ -48,9 +49,6 @@ FOLDERS: Mapping[str, type] = {
 
 PROBLEMS_SHOWN = 8
 """Problems of one file that an error message lists; ``check`` lists all."""
-
-GIVEN = "given by the user"
-"""Source of a figure that was changed on the command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -565,6 +563,28 @@ class _Reading:
                 value = to_si(key, value)[1]
         values[str(here[-1])] = value
 
+    def inherit(self, relative: Accelerator) -> None:
+        """Take from a measured relative what the file of a device leaves out."""
+        for name in INHERITED:
+            given = getattr(relative, name)
+            if name in self.values:
+                continue
+            if not isinstance(given, Mapping):
+                self.values[name] = _plain(given)
+                self.assumed_as(relative, (name,), given)
+                continue
+            self.values[name] = {}
+            for part, value in given.items():
+                if name != "gemm_efficiency" or f"{part}_flop_per_s" in self.values:  # a format that it has
+                    self.values[name][part] = float(value)
+                    self.assumed_as(relative, (name, part), value)
+
+    def assumed_as(self, relative: Accelerator, here: Location, value: float) -> None:
+        """Note that a figure is a relative's."""
+        if isinstance(value, Figure):
+            source = f"assumed: as {relative.name}, its nearest measured relative: {value.origin.source}"
+            self.places[here] = _Place("", value.origin.key, "assumed", source)
+
     # --- the record ---
 
     def finish(self) -> Any:
@@ -656,7 +676,18 @@ def _holds_huge(value: Any) -> bool:
     return isinstance(value, int) and abs(value) > MOST
 
 
-def read(record: type[Record], path: Path) -> Record:
+INHERITED = (
+    "idle_w", "gemm_efficiency", "in_training_efficiency", "attention_efficiency", "attention_backward_ratio",
+    "memory_efficiency", "k_ramp", "wave_hardness", "tile_m", "tile_n", "failures_per_device_s", "clock_exponent",
+    "embodied_kg_co2e",
+)  # fmt: skip
+"""What no datasheet of a device says; a file that names a measured relative (``like``) may leave it out."""
+
+Relative = Callable[[str], Accelerator]
+"""Finds the device that another one is like."""
+
+
+def read(record: type[Record], path: Path, relative: Relative | None = None) -> Record:
     """Record of one file.
 
     Parameters
@@ -665,25 +696,38 @@ def read(record: type[Record], path: Path) -> Record:
         One of the records in :data:`FOLDERS`.
     path : Path
         TOML file, named after the profile.
+    relative : callable
+        Finds the device that another one is like; without it a device must have all of its constants.
 
     Raises
     ------
     ProfileError
         One line with everything that is wrong in the file.
     """
-    found, problems = _read(record, path)
+    found, problems = _read(record, path, relative)
     if problems:
         raise _problems_error(problems, path)
     result: Record = found
     return result
 
 
-def _read(record: type, path: Path) -> tuple[Any, list[str]]:
+def _read(record: type, path: Path, relative: Relative | None = None) -> tuple[Any, list[str]]:
     content = parse_toml(read_text(path, ProfileError), printable(path))
     reading = _Reading(record, f"{folder_of(record)}/{path.stem}")
     reading.document(content)
     if isinstance(name := content.get("name"), str) and name != path.stem:
         reading.wrong("name", f"must be that of the file, {path.stem!r}, not {shown(name)}")
+    reading.values.setdefault("name", path.stem)
+    like = reading.values.get("like") if record is Accelerator else None
+    if isinstance(like, str) and like and relative is not None:
+        try:
+            found = relative(like)
+        except ProfileError as problem:
+            reading.wrong("like", str(problem))
+        else:
+            if not found.is_measured:
+                reading.wrong("like", f"{like} is not measured itself; name a device that is")
+            reading.inherit(found)
     return reading.finish(), reading.problems
 
 
@@ -778,8 +822,12 @@ def _problems_error(problems: list[str], path: Path) -> ProfileError:
     return ProfileError("; ".join(shown), where=printable(path))
 
 
-def check(path: Path) -> list[str]:
-    """Everything that is wrong with a profile, a line each; empty if it can be used.
+Doubt = Callable[[Any], Iterable[tuple[str, str]]]
+"""Fields of a record that are likely wrong, with what would be right."""
+
+
+def check(path: Path, relative: Relative | None = None, doubts: Doubt | None = None) -> list[str]:
+    """Everything that is wrong with a profile, a line each with its file and line; empty if it can be used.
 
     What the profile describes is told by the folder that the file lies in, or else by the keys that it has.
 
@@ -787,15 +835,76 @@ def check(path: Path) -> list[str]:
     ----------
     path : Path
         TOML file.
+    relative : callable
+        Finds the device that another one is like.
+    doubts : callable
+        What is unlikely about a record in which nothing is wrong.
     """
     try:
         if path.name == "defaults.toml":
-            _, problems = _read_defaults(path)
+            record, problems = _read_defaults(path)
         else:
-            _, problems = _read(FOLDERS.get(path.absolute().parent.name) or _likely_record(path), path)
+            of = FOLDERS.get(path.absolute().parent.name) or _likely_record(path)
+            record, problems = _read(of, path, relative)
+        if doubts is not None and record is not None:
+            problems = [f"{_key_of(record, name)}: {text}" for name, text in doubts(record)]
+        lines = _lines(read_text(path, ProfileError)) if problems else {}
     except ProfileError as problem:
         return [str(problem)]
-    return [f"{printable(path)}: {problem}" for problem in problems]
+    places = [_line(problem, lines) for problem in problems]
+    return [f"{printable(path)}{line}: {problem}" for line, problem in zip(places, problems, strict=True)]
+
+
+def _key_of(record: Any, name: str) -> str:
+    """Key in the file of a field."""
+    value = getattr(record, name, None)
+    return value.origin.key if isinstance(value, Figure) else name
+
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]#]*?)\s*\]")
+_KEY = re.compile(r"\s*(?:\"([^\"]*)\"|([\w.-]+))\s*=")
+_PLACE = re.compile(r"(\[[^\]]*\])?\s*([\w.-]*): ")
+
+
+def _lines(text: str) -> dict[tuple[str, str], int]:
+    r"""Lines of a TOML text by label of the table and key; a header has no key, and a key alone no label.
+
+    Examples
+    --------
+    >>> lines = _lines('name = "x"\n[[datasheet]]\ntdp_w = 700\n[[datasheet]]\nidle_w = 70')
+    >>> lines["", "name"], lines["[datasheet 2]", ""], lines["[datasheet 1]", "tdp_w"], lines["", "idle_w"]
+    (1, 4, 3, 5)
+    """
+    found: dict[tuple[str, str], int] = {}
+    counts: dict[str, int] = {}
+    labels, inside = [""], False
+    for number, line in enumerate(text.splitlines(), 1):
+        begins_inside, inside = inside, inside ^ (line.count('"""') % 2 == 1) ^ (line.count("'''") % 2 == 1)
+        if begins_inside:
+            continue
+        if header := _HEADER.match(line):
+            name = header[2]
+            counts[name] = counts.get(name, 0) + 1
+            labels = [f"[{name}]", f"[{name} {counts[name]}]"]
+            for label in labels:
+                found.setdefault((label, ""), number)
+        elif key := _KEY.match(line):
+            for label in dict.fromkeys([*labels, ""]):
+                found.setdefault((label, key[1] or key[2]), number)
+    return found
+
+
+def _line(problem: str, lines: Mapping[tuple[str, str], int]) -> str:
+    """Line that a problem is about, as ``:12``; empty if it is about the whole file."""
+    place = _PLACE.match(problem)
+    if place is None:
+        return ""
+    label, key = place[1] or "", place[2]
+    outer = label.strip("[]").split(".")[0].split(" ")[0]
+    for at in ((label, key), (label, key.split(".")[0]), (label, ""), ("", outer), (f"[{outer}]", "")):
+        if at in lines:
+            return f":{lines[at]}"
+    return ""
 
 
 def _likely_record(path: Path) -> type:

@@ -13,7 +13,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,10 +21,21 @@ from typing import Any, Literal, get_args
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.files import LARGEST_FILE_BYTES, printable, read_text
-from clusterplan.hardware import Accelerator, Fabric, Machine, Schedule, Sharding, Stack, Storage, System
+from clusterplan.hardware import (
+    UNMEASURED_ERROR_FRACTION,
+    Accelerator,
+    Fabric,
+    Machine,
+    Schedule,
+    Sharding,
+    Stack,
+    Storage,
+    System,
+)
 from clusterplan.layout import OFFLOAD, Recomputation
 from clusterplan.reading import Defaults, Record, change, parse_toml, read, shown, unknown
 from clusterplan.site import Cooling, Operations, Prices, Site
+from clusterplan.trace import figures
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
 from clusterplan.workload import Format, Job, Model
 
@@ -617,13 +628,14 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     text, model, warnings = load_model(scenario, catalog)
     model = _set(model, "model", scenario)
 
-    names = scenario.hardware
+    names, taken = _systems(scenario.hardware, catalog)
     if not names and defaults.hardware:
         names = (notes.default("hardware", defaults.hardware),)
     if not names:
         known = ", ".join(catalog.names(System))
         raise ClusterplanError(f"no hardware is given; known systems: {known}", where=option("hardware"))
     hardware = tuple(_hardware(name, scenario, catalog, notes) for name in names)
+    scenario = dataclasses.replace(scenario, hardware=names if scenario.hardware else ())
 
     job = _job(scenario, model, notes, active_parameters)
     if not any(job.precision in one.formats for one in hardware):
@@ -650,7 +662,8 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         confidence = notes.default("confidence", float(defaults.confidence))
     elif confidence >= 1:
         raise ClusterplanError("no run is certain; nearest: 0.99", where=option("confidence"))
-    cooling, prices = named(Cooling, "cooling"), named(Prices, "prices")
+    cooling, prices, storage = named(Cooling, "cooling"), named(Prices, "prices"), named(Storage, "storage")
+    parts = [part for one in hardware for part in (one.accelerator, one.system, one.fabric, one.stack)]
     return Resolved(
         model=model,
         job=job,
@@ -658,11 +671,17 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         site=site,
         cooling=cooling,
         prices=prices,
-        storage=named(Storage, "storage"),
+        storage=storage,
         operations=_set(defaults.operations, "operations", scenario),
         devices=devices,
         confidence=confidence,
-        warnings=(*warnings, *_old_prices(prices)),
+        warnings=(
+            *taken,
+            *warnings,
+            *_unmeasured(hardware),
+            *_not_read([*parts, site, cooling, prices, storage]),
+            *_old_prices(prices),
+        ),
         scenario=dataclasses.replace(scenario, model_text=text, assumed=tuple(notes.taken.values())),
     )
 
@@ -681,6 +700,35 @@ def _old_prices(prices: Prices) -> list[str]:
     if age <= OLD_DAYS:
         return []
     return [f"price list {prices.name} is of {prices.date}, {age:,} days ago; prices of machines fall every year"]
+
+
+def _unmeasured(hardware: Iterable[Machine]) -> list[str]:
+    """One line about devices of which no run is known, if there are any."""
+    names = dict.fromkeys(one.accelerator.name for one in hardware if not one.accelerator.is_measured)
+    if not names:
+        return []
+    more = f"{UNMEASURED_ERROR_FRACTION:.0%}".replace("%", " %")
+    return [
+        f"no training run on {', '.join(names)} is known: constants are those of relatives, and the interval of step "
+        f"times is wider ({more} more, in quadrature)"
+    ]
+
+
+NOT_READ = {"recalled": re.compile(r"\brecalled\b"), "announced": re.compile("^announced")}
+"""How a source says that nobody has read it again, or that the figure may still change."""
+
+
+def _not_read(records: Sequence[Any]) -> list[str]:
+    """One line about figures that are recalled or announced, if there are any."""
+    told = []
+    for word, said in NOT_READ.items():
+        origins = [one.origin for record in records for one in figures(record) if said.search(one.origin.source)]
+        keys = {(origin.profile, origin.key) for origin in origins}
+        if keys:
+            profiles = dict.fromkeys(origin.profile for origin in origins)
+            listed = ", ".join(f"{name} {sum(name == one for one, _ in keys)}" for name in profiles)
+            told.append(f"{len(keys)} {'figure is' if len(keys) == 1 else 'figures are'} {word} ({listed})")
+    return [f"{'; '.join(told)}; --sources lists them"] if told else []
 
 
 def _in_currency(scenario: Scenario) -> Scenario:
@@ -765,19 +813,40 @@ def _standard_input() -> str:
     return text
 
 
+def _systems(names: Iterable[str], catalog: Catalog) -> tuple[tuple[str, ...], list[str]]:
+    """Names of systems, and which of them were taken for a name that leaves something open."""
+    found, told = [], []
+    for name in names:
+        if name in catalog.names(System):
+            found.append(name)
+            continue
+        meant = catalog.systems_called(name)
+        if not meant:
+            catalog.path(System, name)  # an error that says what is near
+        if len(meant) > 1:
+            raise ProfileError(
+                f"{shown(name)} may be any of {len(meant)} systems: {', '.join(meant)}", where=option("hardware")
+            )
+        device = catalog.load(Accelerator, catalog.load(System, meant[0]).accelerator).name
+        others = [one for one in catalog.names(System) if catalog.load(System, one).accelerator == device]
+        others = [one for one in others if one != meant[0]]
+        also = f"; also with it: {', '.join(others)}" if others else ""
+        told.append(f"{name} is taken as {meant[0]}, with {device}{also}")
+        found.append(meant[0])
+    return tuple(dict.fromkeys(found)), told
+
+
 def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken) -> Machine:
-    if name in catalog.names(Accelerator) and name not in catalog.names(System):
-        having = tuple(one for one in catalog.names(System) if catalog.load(System, one).accelerator == name)
-        raise ProfileError(f"{name} is an accelerator, not a system", where=option("hardware"), nearest=having)
     system = _set(catalog.load(System, name), "system", scenario)
     why = f"default of {name}"
     fabric = scenario.fabric or notes.default(f"fabric.{name}", system.fabric, why)
     stack = scenario.stack or notes.default(f"stack.{name}", system.stack, why)
+    accelerator = _set(catalog.load(Accelerator, system.accelerator), "accelerator", scenario)
     return Machine(
         system=system,
-        accelerator=_set(catalog.load(Accelerator, system.accelerator), "accelerator", scenario),
+        accelerator=accelerator,
         fabric=_set(catalog.load(Fabric, fabric), "fabric", scenario),
-        stack=_set(catalog.load(Stack, stack), "stack", scenario),
+        stack=_set(catalog.load(Stack, stack), "stack", scenario).on(accelerator),
     )
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -21,6 +21,10 @@ R = TypeVar("R")
 
 KINDS = ("datasheet", "measured", "fitted", "assumed")
 """How a figure is known, surest first."""
+
+
+GIVEN = "given by the user"
+"""Source of a figure that was changed on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,21 @@ class Figure(float):
 
     def __reduce__(self) -> tuple[type[Figure], tuple[float, Origin]]:
         return (Figure, (float(self), self.origin))
+
+
+def figures(record: Any) -> Iterator[Figure]:
+    """Figures of a record, of its parts and of its mappings and lists."""
+    if isinstance(record, Figure):
+        yield record
+    elif is_dataclass(record):
+        for entry in fields(record):
+            yield from figures(getattr(record, entry.name))
+    elif isinstance(record, Mapping):
+        for inner in record.values():
+            yield from figures(inner)
+    elif isinstance(record, tuple):
+        for inner in record:
+            yield from figures(inner)
 
 
 @dataclass(eq=False)

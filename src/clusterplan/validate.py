@@ -102,12 +102,20 @@ class Judge:
         self.catalog = catalog
         self.stacks = [catalog.load(Stack, name) for name in catalog.names(Stack)]
         self.models = [catalog.load(Model, name) for name in catalog.names(Model)]
-        self.systems: dict[str, System] = {}
-        for name in catalog.names(System):
-            system = catalog.load(System, name)
-            device = catalog.load(Accelerator, system.accelerator)
-            for alias in (name, device.name, *device.aliases):
-                self.systems.setdefault(alias.lower(), system)
+        systems = [catalog.load(System, name) for name in catalog.names(System)]
+        self.systems: dict[str, System] = {system.name.lower(): system for system in systems}
+        self.unclear: dict[str, list[str]] = {}
+        """Names of devices that several systems have, none of them the usual one."""
+        having: dict[str, list[str]] = {}
+        for system in systems:
+            having.setdefault(system.accelerator, []).append(system.name)
+        for device in (catalog.load(Accelerator, name) for name in catalog.names(Accelerator)):
+            meant = [device.system] if device.system else having.get(device.name, [])
+            for alias in (device.name.lower(), *map(str.lower, device.aliases)):
+                if len(meant) == 1:
+                    self.systems.setdefault(alias, catalog.load(System, meant[0]))
+                elif meant:
+                    self.unclear.setdefault(alias, meant)
 
     def rows(self, runs: Iterable[Measured], progress: Callable[[int], None] | None = None) -> list[Judged]:
         """All rows, in their order."""
@@ -194,6 +202,9 @@ class Judge:
         """Hardware and software of a row, with the network that it states."""
         system = self.systems.get((row.accelerator or "").lower())
         if system is None:
+            having = self.unclear.get((row.accelerator or "").lower())
+            if having:
+                raise SkipError(f"{row.accelerator} may be any of {', '.join(having)}")
             raise SkipError(f"no profile of accelerator {row.accelerator}")
         stack, assumed = self.stack(row)
         if assumed:
@@ -218,12 +229,13 @@ class Judge:
             inferred.append(f"sp: {str(stack.sequence_parallel).lower()}")
         if row.sp is not None and (row.tp or 1) > 1:
             stack = dataclasses.replace(stack, sequence_parallel=row.sp)
+        accelerator = self.catalog.load(Accelerator, system.accelerator)
         return (
             Machine(
                 system=dataclasses.replace(system, **changes),
-                accelerator=self.catalog.load(Accelerator, system.accelerator),
+                accelerator=accelerator,
                 fabric=fabric,
-                stack=stack,
+                stack=stack.on(accelerator),
             ),
             assumed,
         )
