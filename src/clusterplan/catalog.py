@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from clusterplan import plausible
 from clusterplan.errors import ProfileError
-from clusterplan.files import printable
+from clusterplan.files import printable, read_text
 from clusterplan.hardware import Accelerator, Fabric, Stack, System
 from clusterplan.reading import (
     FOLDERS,
@@ -19,6 +20,7 @@ from clusterplan.reading import (
     Record,
     folder_of,
     json_schema,
+    parse_toml,
     read,
     read_defaults,
     shown,
@@ -26,6 +28,7 @@ from clusterplan.reading import (
 )
 from clusterplan.reading import check as check_file
 from clusterplan.site import Prices, Site
+from clusterplan.trace import Figure
 
 __all__ = [
     "FOLDERS",
@@ -34,8 +37,10 @@ __all__ = [
     "built_in_directory",
     "check",
     "check_all",
+    "copied",
     "json_schema",
     "measured_files",
+    "relative_of",
     "user_directory",
 ]
 
@@ -214,6 +219,64 @@ def check_all(paths: Iterable[Path], directories: Sequence[Path] = ()) -> dict[P
         files |= dict.fromkeys(found)
     catalog = Catalog([*directories, *_roots(files)], takes_first=True)
     return {path: check(path, catalog) for path in files}
+
+
+OWN = ("name", "aliases", "plain", "system", "is_measured")
+"""What a profile says of itself, and no other may say by being copied."""
+
+
+def copied(path: Path) -> str:
+    """Text of a profile that may be saved under another name: without what holds of it alone.
+
+    Parameters
+    ----------
+    path : Path
+        TOML file.
+    """
+    text = read_text(path, ProfileError)
+    content = {key: value for key, value in parse_toml(text, printable(path)).items() if key not in OWN}
+    kept, in_top = [], True
+    for line in text.splitlines(keepends=True):
+        in_top = in_top and not line.startswith("[")
+        if not (in_top and line.split("=")[0].strip() in OWN):
+            kept.append(line)
+    with suppress(ValueError):  # a list over several lines, of which the first is gone
+        if tomllib.loads("".join(kept)) == content:
+            return "".join(kept)
+    import tomli_w
+
+    return tomli_w.dumps(content)
+
+
+def relative_of(device: Accelerator) -> str:
+    """Ten lines of a device like another one: what its datasheet says, to be changed; all else is the other's.
+
+    Parameters
+    ----------
+    device : Accelerator
+        A device of which runs are known.
+    """
+    if not device.is_measured:
+        raise ProfileError(f"no run on {device.name} is known; start from a device that is measured", where="--like")
+    figures = [getattr(device, name) for name in DATASHEET]
+    lines = [
+        f'vendor = "{device.vendor}"',
+        f'device = "{device.device}"',
+        f'like = "{device.name}"',
+        "",
+        "[datasheet]",
+        'source = "title of the datasheet, date, column"',
+        *(plausible.written(figure, figure) for figure in figures if isinstance(figure, Figure)),
+        f"compute_units = {device.compute_units}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+DATASHEET = (
+    "bf16_flop_per_s", "fp16_flop_per_s", "fp8_flop_per_s", "fp4_flop_per_s", "int8_flop_per_s", "memory_bytes",
+    "memory_bytes_per_s", "tdp_w",
+)  # fmt: skip
+"""Figures of a device that its datasheet has, and that no relative stands for."""
 
 
 def _roots(paths: Iterable[Path]) -> list[Path]:

@@ -530,20 +530,49 @@ def _counting(progress: Callable[[float, str], None] | None, total: int) -> Call
     return lambda done: progress(done / total, f"{done:,} of {total:,} rows")
 
 
-@profiles.command("list")
+@profiles.command(
+    "list",
+    help=_help(
+        "List profiles with their main figures.",
+        "clusterplan profiles list accelerators --sort -memory_bytes",
+        "clusterplan profiles list systems --match h100",
+        "clusterplan profiles list sites --sort grid_kg_co2e_per_kwh --json",
+    ),
+)
 @takes("profiles", *OUTPUT)
 def list_profiles(
     folder: Annotated[str | None, typer.Argument(metavar="[FOLDER]", help="Only this folder, as systems.")] = None,
+    match: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only those with it in name, vendor or other texts.")
+    ] = None,
+    sort: Annotated[
+        str | None, typer.Option(metavar="[-]FIGURE", help="Sort by a figure of --json, as tdp_w; -tdp_w turns it.")
+    ] = None,
     **given: Any,
 ) -> int:
-    """List the names of all profiles."""
+    """List profiles with their main figures."""
     with _output(given) as write:
-        from clusterplan import report
-
-        catalog = _catalog(given)
-        folders = catalog.folders if folder is None else (folder,)
-        write(report.profiles_document({one: catalog.names(one) for one in folders}))
+        write(_listed(_catalog(given), folder, match or "", sort or ""))
     return 0
+
+
+def _listed(catalog: Catalog, folder: str | None, match: str = "", sort: str = "") -> dict[str, Any]:
+    """Profiles of a folder, or of all, with what is known of each."""
+    from clusterplan import report
+    from clusterplan.catalog import FOLDERS
+    from clusterplan.site import Prices
+
+    def record(of: type[Any], name: str) -> Any:
+        try:
+            return catalog.load(of, name)
+        except ClusterplanError as problem:
+            return problem
+
+    folders = catalog.folders if folder is None else (folder,)
+    found = ((one, name, record(FOLDERS[one], name)) for one in folders for name in catalog.names(one))
+    lists = [record(Prices, name) for name in catalog.names(Prices)]
+    prices = [one for one in lists if isinstance(one, Prices)]
+    return report.profiles_document(found, prices, text=match, sort=sort)
 
 
 @profiles.command(
@@ -552,6 +581,8 @@ def list_profiles(
         "Show every figure of a profile with its unit, kind and source; of a fabric also its parts at a size.",
         "clusterplan profiles show dgx-h100",
         "clusterplan profiles show roce-400g --devices 24576 --hardware dgx-h100",
+        "clusterplan profiles show dgx-h100 --toml > profiles/systems/my-server.toml",
+        "clusterplan profiles show h100-sxm-80gb --like > profiles/accelerators/my-device.toml",
     ),
 )
 @takes("prices", "profiles", *OUTPUT)
@@ -565,6 +596,13 @@ def show_profile(
         str | None,
         typer.Option(metavar="SYSTEM", help="With --devices: what they sit in. [default: a port for each]"),
     ] = None,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print its file, to be saved under another name.", show_default=False)
+    ] = False,
+    like: Annotated[
+        bool,
+        typer.Option("--like", help="Print ten lines of a device like it, to be filled in.", show_default=False),
+    ] = False,
     **given: Any,
 ) -> int:
     """Show every figure of a profile with its unit, kind and source."""
@@ -575,13 +613,26 @@ def show_profile(
         catalog = _catalog(given)
         folder, name = _named(catalog, name)
         record: Any = catalog.load(FOLDERS[folder], name)
-        if devices is not None:
+        if toml or like:
+            _print(_as_toml(catalog, folder, record, is_relative=like))
+        elif devices is not None:
             write(_fabric_document(catalog, folder, record, devices, hardware, given["prices"]))
         elif hardware is not None or given["prices"] is not None:
             raise ClusterplanError("goes with --devices", where="--prices" if hardware is None else "--hardware")
         else:
             write(report.profile_document(folder, name, str(catalog.path(folder, name)), record))
     return 0
+
+
+def _as_toml(catalog: Catalog, folder: str, record: Any, *, is_relative: bool) -> str:
+    """Text to start a profile from."""
+    from clusterplan.catalog import copied, relative_of
+
+    if not is_relative:
+        return copied(catalog.path(folder, record.name))
+    if folder != "accelerators":
+        raise ClusterplanError(f"is for accelerators; {record.name} is one of the {folder}", where="--like")
+    return relative_of(record)
 
 
 def _fabric_document(
@@ -605,25 +656,65 @@ def _fabric_document(
     return report.fabric_document(fabric, wiring(fabric, rate, count), count, rate, system, listed)
 
 
-@profiles.command("check")
-@takes("as_json")
+@profiles.command(
+    "check",
+    help=_help(
+        "Say everything that is wrong or unlikely in profiles, with file, line and what would be right.",
+        "clusterplan profiles check my-profiles",
+        "clusterplan profiles check --profiles my-profiles systems/my-server.toml",
+    ),
+    epilog="Beyond what makes a profile unreadable: peaks with sparsity, bandwidth of both ways, bits for bytes, GB "
+    "for GiB, a nameplate that its devices exceed, names of no profile. Exit codes: 0 no problem, 1 any.",
+)
+@takes("profiles", "as_json")
 def check_profiles(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Profiles to check.")], **given: Any
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE|FOLDER]...", help="Profiles. [default: those of --profiles]")
+    ] = None,
+    **given: Any,
 ) -> int:
-    """Say everything that is wrong with profiles."""
-    from clusterplan.catalog import check
+    """Say everything that is wrong or unlikely in profiles."""
+    from clusterplan.catalog import check_all
     from clusterplan.files import printable
 
-    found = {printable(file): check(file) for file in files}
+    if not files and not given["profiles"]:
+        raise typer.BadParameter("give a file, a folder, or --profiles", param_hint="FILE")
+    found = {printable(file): problems for file, problems in check_all(files or (), given["profiles"] or ()).items()}
+    good = [file for file, problems in found.items() if not problems]
     if given["as_json"]:
         rows = [{"file": file, "problems": problems} for file, problems in found.items()]
         _print(json.dumps({"files": rows}, indent=2, sort_keys=True) + "\n")
     else:
-        _print("".join(f"{file}: no problem\n" for file, problems in found.items() if not problems))
+        short = f"{len(good)} profiles: no problem\n"
+        _print("".join(f"{file}: no problem\n" for file in good) if len(good) <= FEW else short)
         for problems in found.values():
             for problem in problems:
                 _say(problem)
     return int(any(found.values()))
+
+
+FEW = 10
+"""Profiles without a problem that are listed, not counted."""
+
+
+@profiles.command(
+    "schema",
+    help=_help(
+        "Print a JSON Schema of the profiles of a folder, for editors.",
+        "clusterplan profiles schema accelerators > accelerators.schema.json",
+    ),
+)
+@takes()
+def schema_of_profiles(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="As accelerators, systems, sites.")],
+) -> int:
+    """Print a JSON Schema of the profiles of a folder."""
+    from clusterplan.catalog import NOUNS
+    from clusterplan.schema import profile_schema
+
+    plural = next((one for one, noun in NOUNS.items() if noun == folder), folder)
+    _print(json.dumps(profile_schema(plural), indent=2) + "\n")
+    return 0
 
 
 @profiles.command("path")
@@ -644,9 +735,7 @@ def path_of_profiles(
 def list_models(**given: Any) -> int:
     """List the models that have a profile."""
     with _output(given) as write:
-        from clusterplan import report
-
-        write(report.profiles_document({"models": _catalog(given).names("models")}))
+        write(_listed(_catalog(given), "models"))
     return 0
 
 

@@ -92,7 +92,7 @@ def folder_of(of: type | str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class Field:
     """One field of a record, as far as reading a file must know it."""
 
     name: str
@@ -108,16 +108,17 @@ class _Field:
 
     @property
     def nested(self) -> bool:
+        """Whether a value is a record of its own."""
         return dataclasses.is_dataclass(self.base)
 
 
-def _fields(record: type) -> Mapping[str, _Field]:
+def fields_of(record: type) -> Mapping[str, Field]:
     """Fields of a record by name."""
     return _looked_at(record)
 
 
 @functools.cache
-def _looked_at(record: type) -> Mapping[str, _Field]:
+def _looked_at(record: type) -> Mapping[str, Field]:
     hints = typing.get_type_hints(record)
     found = {}
     for entry in dataclasses.fields(record):
@@ -129,7 +130,7 @@ def _looked_at(record: type) -> Mapping[str, _Field]:
         elif typing.get_origin(hint) is Mapping:
             form, hint = "mapping", typing.get_args(hint)[1]
         choices = typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
-        found[entry.name] = _Field(
+        found[entry.name] = Field(
             entry.name,
             str if choices else hint,
             form,
@@ -198,9 +199,9 @@ POSITIVE = {
 
 
 @functools.cache
-def _range(record: type, name: str) -> tuple[float, float, bool]:
+def range_of(record: type, name: str) -> tuple[float, float, bool]:
     """Least and most that a number of a record may be, and whether the least itself is excluded."""
-    entry = _fields(record)[name]
+    entry = fields_of(record)[name]
     if entry.base is int:
         return 0 if entry.zero or name in MAY_BE_ZERO else 1, MOST_LAYERS if name == "layers" else MOST_COUNT, False
     if name in SHARES or name.endswith("_efficiency"):
@@ -218,7 +219,7 @@ def _range(record: type, name: str) -> tuple[float, float, bool]:
 
 def _out_of_range(record: type, name: str, si: float, key: str, written: float) -> str:
     """What is wrong with a number, in the unit of the file; empty if nothing is."""
-    least, most, excluded = _range(record, name)
+    least, most, excluded = range_of(record, name)
     if least <= si <= most and not (excluded and si == least):
         return ""
     per_cent = 100 if key.endswith("_pct") else 1
@@ -424,7 +425,7 @@ class _Reading:
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Take a whole profile: texts at the top, numbers in tables by kind, nested records with theirs."""
-        plain = "source" in _fields(self.record)  # a model: one source for the whole shape
+        plain = "source" in fields_of(self.record)  # a model: one source for the whole shape
         for key, value in content.items():
             if plain:
                 self.entry(self.record, self.values, (), value, _Place("", key))
@@ -447,7 +448,7 @@ class _Reading:
         source = self.source(table, label)
         for key, value in table.items():
             place = _Place(label, key, kind, source)
-            entry = _fields(self.record).get(key)
+            entry = fields_of(self.record).get(key)
             if entry is not None and entry.nested:
                 form = f"[[{key}]]" if entry.form == "list" else f"[{key}]"
                 self.wrong(place, f"is a table of its own: write {form} with kind and source")
@@ -466,18 +467,18 @@ class _Reading:
     def top(self, key: str, value: Any) -> None:
         """Take an entry that stands in no table of a kind; no number may."""
         place = _Place("", key)
-        entry = _fields(self.record).get(key)
+        entry = fields_of(self.record).get(key)
         if entry is not None and entry.nested:
             self.nested(entry, value)
         elif not _holds_number(value):
             self.entry(self.record, self.values, (), value, place)
         elif name := self.field_of(self.record, place):
-            if _fields(self.record)[name].base in (int, float):
+            if fields_of(self.record)[name].base in (int, float):
                 self.wrong(place, f"is a number without a source; put it into {_either(f'[{kind}]' for kind in KINDS)}")
                 value = None
             self.values[name] = value
 
-    def nested(self, entry: _Field, content: Any) -> None:
+    def nested(self, entry: Field, content: Any) -> None:
         """Take a table, or an array of tables, with kind and source of its own."""
         is_list = entry.form == "list"
         if is_list and not isinstance(content, list):
@@ -510,12 +511,12 @@ class _Reading:
         except ClusterplanError as problem:
             self.wrong(place, problem.message)
             return ""
-        if name in _fields(record):
+        if name in fields_of(record):
             return name
-        known = [_spelled(known, name, place.key) for known in _fields(record)]
+        known = [_spelled(known, name, place.key) for known in fields_of(record)]
         if not place.table:
             known += KINDS
-        near = _nearest(place.key, known) or _nearest(name, _fields(record))
+        near = _nearest(place.key, known) or _nearest(name, fields_of(record))
         self.wrong(place, str(ProfileError("unknown key", nearest=near)))
         return ""
 
@@ -524,7 +525,7 @@ class _Reading:
         name = self.field_of(record, place)
         if not name:
             return
-        entry, here = _fields(record)[name], (*at, name)
+        entry, here = fields_of(record)[name], (*at, name)
         if entry.form == "mapping" and entry.nested and isinstance(value, dict):  # kinds of layers of a model
             parts = values.setdefault(name, {})
             for part, inner in value.items():
@@ -547,7 +548,7 @@ class _Reading:
             self.entry(record, values[name], here, value, _Place(label, key))
 
     def put(
-        self, record: type, entry: _Field, values: dict[str, Any], here: Location, key: str, value: Any, place: _Place
+        self, record: type, entry: Field, values: dict[str, Any], here: Location, key: str, value: Any, place: _Place
     ) -> None:
         """Note one value in SI units; None for one that is wrong."""
         if here in self.places:
@@ -626,7 +627,7 @@ class _Reading:
     def marked(self, record: Any, at: Location, prefix: str) -> Any:
         """The record with each number that the file gave as a :class:`Figure`."""
         changed: dict[str, Any] = {}
-        for name, entry in _fields(type(record)).items():
+        for name, entry in fields_of(type(record)).items():
             value, here = getattr(record, name), (*at, name)
             if value is None:
                 continue
@@ -807,7 +808,7 @@ def _read_defaults(path: Path) -> tuple[Any, list[str]]:
     if found is not None:
         reading.values["operations"] = {
             name: float(value) if isinstance(value, Figure) else value
-            for name in _fields(Operations)
+            for name in fields_of(Operations)
             for value in [getattr(found, name)]
         }
     defaults = reading.finish()
@@ -921,8 +922,8 @@ def _likely_record(path: Path) -> type:
             fields.add(to_si(key, 1)[0])
         except ClusterplanError:
             continue
-    best = max(FOLDERS.values(), key=lambda record: len(fields & set(_fields(record))))
-    if not fields & set(_fields(best)):
+    best = max(FOLDERS.values(), key=lambda record: len(fields & set(fields_of(record))))
+    if not fields & set(fields_of(best)):
         raise ProfileError(
             f"has no key of any profile; put it into the folder of what it describes: {_either(FOLDERS)}",
             where=printable(path),
@@ -975,7 +976,7 @@ def _changed_price(prices: Prices, key: str, text: str, profile: str, where: str
 
 def _changed(record: Any, key: str, prefix: str, text: str, profile: str, where: str) -> Any:
     head, _, rest = key.partition(".")
-    entry = _fields(type(record)).get(head)
+    entry = fields_of(type(record)).get(head)
     if entry is None or not entry.nested:
         return _changed_value(record, key, prefix, text, profile, where)
     value = getattr(record, head)
@@ -1001,12 +1002,12 @@ def _changed_value(record: Any, key: str, prefix: str, text: str, profile: str, 
     reading = _Reading(type(record), profile, prefix)
     name = reading.field_of(type(record), _Place("", head))
     if name:
-        entry = _fields(type(record))[name]
+        entry = fields_of(type(record))[name]
         if (entry.form == "mapping") != bool(part):
             form = f"{prefix}{head}.NAME" if entry.form == "mapping" else f"{prefix}{head}"
             raise ProfileError(f"{prefix}{key} cannot be set; set {form}", where=where)
         value, head = _value(entry, head, text, where)
-        others = {other: _plain(getattr(record, other)) for other in _fields(type(record)) if other != name}
+        others = {other: _plain(getattr(record, other)) for other in fields_of(type(record)) if other != name}
         reading.values = {other: found for other, found in others.items() if found is not None}
         place = _Place("", head, "assumed", GIVEN)
         reading.entry(type(record), reading.values, (), {part: value} if part else value, place)
@@ -1029,7 +1030,7 @@ _QUANTITIES: Mapping[str, Dimension] = {
 """How a quantity is written that a field of this unit takes."""
 
 
-def _value(entry: _Field, key: str, text: str, where: str) -> tuple[Any, str]:
+def _value(entry: Field, key: str, text: str, where: str) -> tuple[Any, str]:
     """What a user's text means for a field, and the key in whose unit it is."""
     if entry.base is str and not (entry.form == "list" and text.startswith("[")):
         return (text.split(",") if entry.form == "list" else text), key
@@ -1093,7 +1094,7 @@ def _either(names: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}"
 
 
-def _wrong_number(record: type, entry: _Field, key: str, value: Any) -> str:
+def _wrong_number(record: type, entry: Field, key: str, value: Any) -> str:
     """What is wrong with a value that must be a number; empty if nothing is, or if it is said later."""
     if isinstance(value, dict | list):
         return ""

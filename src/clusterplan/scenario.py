@@ -35,7 +35,7 @@ from clusterplan.hardware import (
 from clusterplan.layout import OFFLOAD, Recomputation
 from clusterplan.reading import Defaults, Record, change, parse_toml, read, shown, unknown
 from clusterplan.site import Cooling, Operations, Prices, Site
-from clusterplan.trace import figures
+from clusterplan.trace import NOT_READ, figures
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
 from clusterplan.workload import Format, Job, Model
 
@@ -714,15 +714,11 @@ def _unmeasured(hardware: Iterable[Machine]) -> list[str]:
     ]
 
 
-NOT_READ = {"recalled": re.compile(r"\brecalled\b"), "announced": re.compile("^announced")}
-"""How a source says that nobody has read it again, or that the figure may still change."""
-
-
 def _not_read(records: Sequence[Any]) -> list[str]:
     """One line about figures that are recalled or announced, if there are any."""
     told = []
-    for word, said in NOT_READ.items():
-        origins = [one.origin for record in records for one in figures(record) if said.search(one.origin.source)]
+    for word in NOT_READ:
+        origins = [one.origin for record in records for one in figures(record) if one.origin.status == word]
         keys = {(origin.profile, origin.key) for origin in origins}
         if keys:
             profiles = dict.fromkeys(origin.profile for origin in origins)

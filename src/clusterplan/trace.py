@@ -19,6 +19,9 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
+NOT_READ = ("recalled", "announced")
+"""What a source may say of a figure: nobody has read it again, or it may still change."""
+
 KINDS = ("datasheet", "measured", "fitted", "assumed")
 """How a figure is known, surest first."""
 
@@ -39,6 +42,19 @@ class Origin:
     """One of :data:`KINDS`."""
     source: str
     """Who says so."""
+
+    @property
+    def status(self) -> str:
+        """One of :data:`NOT_READ`, empty for a figure that was read.
+
+        Examples
+        --------
+        >>> [Origin("x", "y", "datasheet", text).status for text in ("announced: a page", "recalled: a page", "a page")]
+        ['announced', 'recalled', '']
+        """
+        if self.source.startswith("announced"):
+            return "announced"
+        return "recalled" if "recalled" in self.source.replace(",", " ").replace(":", " ").split() else ""
 
 
 class Figure(float):
