@@ -5,10 +5,12 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from clusterplan import shapes
-from clusterplan.catalog import FOLDERS, Catalog, built_in_directory, check
+from clusterplan.catalog import FOLDERS, Catalog, built_in_directory, check, measured_files
 from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
+from clusterplan.measured import read_measured
 from clusterplan.site import Cooling, Prices, Site
 from clusterplan.trace import KINDS, Figure
+from clusterplan.validate import Judge
 from clusterplan.workload import Model
 
 CATALOG = Catalog()
@@ -229,3 +231,10 @@ def test_bytes_of_the_training_state_are_those_of_mixed_precision(name):
     state = stack.weight_bytes + stack.gradient_bytes + stack.optimizer_bytes
     assert 8 <= state <= 24  # 16 to 18 is usual
     assert stack.step_error_fraction > 0
+
+
+def test_devices_are_marked_whose_runs_are_known():
+    judge = Judge(CATALOG)
+    runs = [row for file in measured_files() for row in read_measured(file)]
+    known = {judge.systems[one.accelerator.lower()].accelerator for one in judge.rows(runs) if one.error_fraction}
+    assert {name for name in CATALOG.names(Accelerator) if CATALOG.load(Accelerator, name).is_measured} == known
