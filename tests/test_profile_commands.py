@@ -254,3 +254,18 @@ def test_the_name_may_be_left_to_the_file(tmp_path):
     text = (built_in_directory() / "models" / "gpt-1t.toml").read_text(encoding="utf-8")
     (tmp_path / "models" / "mine.toml").write_text(text.replace('name = "gpt-1t"\n', ""), encoding="utf-8")
     assert "mine" in run("models", "show", "mine", "--profiles", tmp_path).stdout
+
+
+def test_an_interval_that_the_user_gives_is_kept():
+    given = asked(hardware="mi300x-platform", sets={"stack.step_error_fraction": "0.1"})
+    assert given.hardware[0].stack.step_error_fraction == 0.1
+    wider = asked(hardware="mi300x-platform").hardware[0].stack.step_error_fraction
+    assert wider.origin.kind == "assumed"
+    assert asked(hardware="dgx-h100").hardware[0].stack.step_error_fraction < wider
+
+
+def test_a_reason_of_a_column_is_not_what_all_have():
+    arguments = ("compare", "llama-3.1-8b", "--hardware", "a100,h100", "--precision", "fp8", "--devices", "64")
+    text = run(*arguments, "--tokens", "100B").stdout
+    assert "dgx-a100: no feasible plan\n  dgx-a100 with megatron-core has no fp8" in text
+    assert "\n  a100 is taken as dgx-a100" in text

@@ -219,3 +219,22 @@ def test_every_run_that_comes_with_the_package_is_predicted(judge):
     for row in found:
         sizes = (row.predicted_allocated_gib, row.predicted_reserved_gib, row.predicted_device_gib)
         assert sorted(sizes) == list(sizes), row.id
+
+
+def test_a_device_of_several_systems_is_the_one_that_its_profile_names(tmp_path):
+    (tmp_path / "systems").mkdir()
+    text = Catalog().path("systems", "dgx-h100").read_text(encoding="utf-8")
+    (tmp_path / "systems" / "a-first.toml").write_text(text.replace('name = "dgx-h100"', 'name = "a-first"'))
+    own = Judge(Catalog([tmp_path]))
+    assert own.systems["h100-sxm-80gb"].name == "dgx-h100"
+    assert own.systems["a-first"].name == "a-first"
+
+
+def test_a_device_that_may_be_in_several_systems_is_skipped(judge):
+    assert judge.row(run(accelerator="GH200-96GB")).skipped == "GH200-96GB may be any of gh200-quad, gh200-server"
+
+
+def test_a_device_without_runs_has_a_wider_interval(judge):
+    known, unknown = judge.row(run()), judge.row(run(accelerator="H100-PCIe-80GB"))
+    width = [one.high_s / one.predicted_step_s - 1 for one in (known, unknown)]
+    assert width[1] == pytest.approx(math.hypot(width[0], 0.21))

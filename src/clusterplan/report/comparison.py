@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,20 +130,24 @@ def comparison_blocks(document: Document) -> Iterator[Block]:
         )
         if marked:
             yield Block(rows=(("", "* best of the row"),), are_notes=True)
+    common = set.intersection(*(set(column["warnings"]) for column in columns)) if len(columns) > 1 else set()
     for name, column in zip(names, columns, strict=True):
         if not column["feasible"]:
-            yield Block(title=f"{name}: no feasible plan", rows=_reason_rows(column), are_notes=True)
+            yield Block(title=f"{name}: no feasible plan", rows=_reason_rows(column, common), are_notes=True)
     said_by: dict[str, list[str]] = {}
     for name, column in zip(names, columns, strict=True):
-        for text in column["warnings"] if column["feasible"] or column["blocking"] else ():
-            said_by.setdefault(text, []).append(name)
+        for text in column["warnings"]:
+            if column["feasible"] or column["blocking"] or text in common:
+                said_by.setdefault(text, []).append(name)
     shared = [text if len(by) == len(names) else f"{', '.join(by)}: {text}" for text, by in said_by.items()]
     evidence = [one for column in columns for one in column["evidence"]]
     yield from remark_blocks({"warnings": shared, "evidence": evidence})
 
 
-def _reason_rows(document: Document) -> tuple[tuple[str, str], ...]:
-    texts = [reason(one) for one in document["blocking"]] or list(document["warnings"])
+def _reason_rows(document: Document, common: Container[str]) -> tuple[tuple[str, str], ...]:
+    """Why a column has no plan; warnings that all columns have are no reason."""
+    own = [text for text in document["warnings"] if text not in common]
+    texts = [reason(one) for one in document["blocking"]] or own
     if counts := counts_said(document["rejected"]):
         texts.append(f"refused: {counts}")
     return tuple(("", text) for text in texts)
