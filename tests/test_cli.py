@@ -37,6 +37,13 @@ ONE = (
 )  # fmt: skip
 """A layout that fits."""
 
+SHOWN = (
+    "accelerators/h100-sxm-80gb", "accelerators/rubin-288gb", "systems/gb200-nvl72", "systems/tpu-v5p-pod",
+    "fabrics/ndr-fat-tree", "stacks/megatron-core", "storage/object-store", "sites/no-narvik", "cooling/liquid-tower",
+    "prices/list-2026-11",
+)  # fmt: skip
+"""Profiles of which everything that is shown is kept."""
+
 SIZE_GPT = ("size", "gpt-1t", "--hardware", "dgx-h100", "--tokens", "20T", "--deadline", "120d")
 COMMANDS = {
     "size-gpt-1t.txt": SIZE_GPT,
@@ -60,6 +67,7 @@ COMMANDS = {
     ),
     "profiles-list.txt": ("profiles", "list"),
     "profiles-show-dgx-h100.txt": ("profiles", "show", "dgx-h100"),
+    **{f"profiles-show-{name.replace('/', '-')}.txt": ("profiles", "show", name) for name in SHOWN},
     "models-show-deepseek-v3.txt": ("models", "show", "deepseek-v3"),
     "models-show-kimi-k2.json": ("models", "show", "kimi-k2", "--json"),
     "validate-runs.txt": ("validate", str(RUNS), "--rows"),

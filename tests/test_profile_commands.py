@@ -1,32 +1,13 @@
-"""Commands over profiles: lists, copies to start from, checks, and golden outputs of profiles of every folder."""
+"""Commands over profiles: lists, copies to start from, checks, and plain names."""
 
 import json
-import os
 
 import pytest
 
 from clusterplan.catalog import FOLDERS, Catalog, built_in_directory
 from clusterplan.hardware import Accelerator, System
 from examples import asked
-from test_cli import GOLDEN, ONE, refused, run
-
-SHOWN = (
-    "accelerators/h100-sxm-80gb", "accelerators/rubin-288gb", "systems/gb200-nvl72", "systems/tpu-v5p-pod",
-    "fabrics/ndr-fat-tree", "stacks/megatron-core", "storage/object-store", "sites/no-narvik", "cooling/liquid-tower",
-    "prices/list-2026-11",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SHOWN)
-def test_golden_show(name):
-    result = run("profiles", "show", name)
-    assert result.exit_code == 0, result.stderr
-    text = result.stdout.replace(str(built_in_directory().parent), "…")
-    file = GOLDEN / f"profiles-show-{name.replace('/', '-')}.txt"
-    if os.environ.get("CLUSTERPLAN_REWRITE_GOLDEN"):
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
-
+from test_cli import ONE, SHOWN, refused, run
 
 # --- Lists ---
 
@@ -262,6 +243,7 @@ def test_an_interval_that_the_user_gives_is_kept():
     wider = asked(hardware="mi300x-platform").hardware[0].stack.step_error_fraction
     assert wider.origin.kind == "assumed"
     assert asked(hardware="dgx-h100").hardware[0].stack.step_error_fraction < wider
+    assert not any("no training run" in text for text in given.warnings)
 
 
 def test_a_reason_of_a_column_is_not_what_all_have():
@@ -269,3 +251,13 @@ def test_a_reason_of_a_column_is_not_what_all_have():
     text = run(*arguments, "--tokens", "100B").stdout
     assert "dgx-a100: no feasible plan\n  dgx-a100 with megatron-core has no fp8" in text
     assert "\n  a100 is taken as dgx-a100" in text
+
+
+def test_check_says_that_a_name_is_taken(tmp_path):
+    (tmp_path / "systems").mkdir()
+    text = Catalog().path("systems", "dgx-h100").read_text(encoding="utf-8")
+    (tmp_path / "systems" / "dgx-h100.toml").write_text(text, encoding="utf-8")
+    assert run("profiles", "check", tmp_path).exit_code == 0  # a copy, which no plan finds
+    result = run("profiles", "check", "--profiles", tmp_path)
+    assert result.exit_code == 1
+    assert "has the same name; rename one of them" in result.stderr

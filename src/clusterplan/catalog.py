@@ -100,6 +100,10 @@ class Catalog:
         """Names of all profiles of a folder, or of the record that its files become."""
         return tuple(sorted(self._found(folder_of(of))))
 
+    def files(self, of: type | str, name: str) -> tuple[Path, ...]:
+        """Files of a name: one, none, or several that are in each other's way."""
+        return tuple(self._found(folder_of(of)).get(name, ()))
+
     def path(self, of: type | str, name: str) -> Path:
         """File of a profile; an error if there is none or more than one."""
         folder = folder_of(of)
@@ -218,7 +222,17 @@ def check_all(paths: Iterable[Path], directories: Sequence[Path] = ()) -> dict[P
             raise ProfileError("has no profile in it", where=printable(path))
         files |= dict.fromkeys(found)
     catalog = Catalog([*directories, *_roots(files)], takes_first=True)
-    return {path: check(path, catalog) for path in files}
+    used = Catalog(directories)
+    return {path: [*check(path, catalog), *_taken(path, used)] for path in files}
+
+
+def _taken(path: Path, used: Catalog) -> list[str]:
+    """That a profile on the search path has a name of another one, if it has."""
+    folder = path.absolute().parent
+    if folder.name not in FOLDERS or os.path.realpath(folder.parent) not in map(os.path.realpath, used.directories):
+        return []
+    others = [one for one in used.files(folder.name, path.stem) if not one.samefile(path)]
+    return [f"{printable(path)}: {printable(one)} has the same name; rename one of them" for one in others]
 
 
 OWN = ("name", "aliases", "plain", "system", "is_measured")

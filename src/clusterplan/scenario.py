@@ -22,6 +22,7 @@ from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.files import LARGEST_FILE_BYTES, printable, read_text
 from clusterplan.hardware import (
+    UNMEASURED_ERROR,
     UNMEASURED_ERROR_FRACTION,
     Accelerator,
     Fabric,
@@ -35,7 +36,7 @@ from clusterplan.hardware import (
 from clusterplan.layout import OFFLOAD, Recomputation
 from clusterplan.reading import Defaults, Record, change, parse_toml, read, shown, unknown
 from clusterplan.site import Cooling, Operations, Prices, Site
-from clusterplan.trace import NOT_READ, figures
+from clusterplan.trace import NOT_READ, Figure, figures
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
 from clusterplan.workload import Format, Job, Model
 
@@ -704,13 +705,17 @@ def _old_prices(prices: Prices) -> list[str]:
 
 def _unmeasured(hardware: Iterable[Machine]) -> list[str]:
     """One line about devices of which no run is known, if there are any."""
-    names = dict.fromkeys(one.accelerator.name for one in hardware if not one.accelerator.is_measured)
+    names: dict[str, None] = {}
+    for one in hardware:
+        figure = one.stack.step_error_fraction
+        if isinstance(figure, Figure) and figure.origin.source == UNMEASURED_ERROR:
+            names[one.accelerator.name] = None
     if not names:
         return []
     more = f"{UNMEASURED_ERROR_FRACTION:.0%}".replace("%", " %")
     return [
-        f"no training run on {', '.join(names)} is known: constants are those of relatives, and the interval of step "
-        f"times is wider ({more} more, in quadrature)"
+        f"no training run on {', '.join(names)} is known: constants are not fitted to one, and the interval of step "
+        f"times is wider (by {more}, in quadrature)"
     ]
 
 
@@ -724,7 +729,7 @@ def _not_read(records: Sequence[Any]) -> list[str]:
             profiles = dict.fromkeys(origin.profile for origin in origins)
             listed = ", ".join(f"{name} {sum(name == one for one, _ in keys)}" for name in profiles)
             told.append(f"{len(keys)} {'figure is' if len(keys) == 1 else 'figures are'} {word} ({listed})")
-    return [f"{'; '.join(told)}; --sources lists them"] if told else []
+    return [f"{'; '.join(told)}; profiles show NAME lists them"] if told else []
 
 
 def _in_currency(scenario: Scenario) -> Scenario:
