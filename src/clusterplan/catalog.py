@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tomllib
@@ -272,11 +273,10 @@ def relative_of(device: Accelerator) -> str:
     """
     if not device.is_measured:
         raise ProfileError(f"no run on {device.name} is known; start from a device that is measured", where="--like")
+    texts = {"vendor": device.vendor, "device": device.device, "like": device.name}
     figures = [getattr(device, name) for name in DATASHEET]
     lines = [
-        f'vendor = "{device.vendor}"',
-        f'device = "{device.device}"',
-        f'like = "{device.name}"',
+        *(f"{key} = {json.dumps(text)}" for key, text in texts.items()),
         "",
         "[datasheet]",
         'source = "title of the datasheet, date, column"',
