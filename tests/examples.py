@@ -8,7 +8,7 @@ from clusterplan import search, shapes
 from clusterplan.catalog import Catalog
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
 from clusterplan.layer import Question
-from clusterplan.layout import OFFLOAD, RECOMPUTE, RECOMPUTED_SHARE, SCHEDULES, SHARDING, Cuts, Layouts
+from clusterplan.layout import OFFLOAD, PLACEMENTS, RECOMPUTE, RECOMPUTED_SHARE, SCHEDULES, SHARDING, Cuts, Layouts
 from clusterplan.scenario import Scenario, resolve
 from clusterplan.workload import Attention, Experts, Job, Layer, LinearAttention, Model, StateSpace
 
@@ -94,7 +94,10 @@ def cuts(*, tp=1, cp=1, ep=1, etp=1, micro_batch=1, recompute="none"):
     return Cuts(**axes, recomputed=RECOMPUTED_SHARE[axes["recompute"]])
 
 
-def layouts(*, cut=0, pp=1, vpp=1, dp=1, sharding="zero1", batch=64, schedule=None, offload="none", bought=None):
+def layouts(
+    *, cut=0, pp=1, vpp=1, dp=1, sharding="zero1", batch=64, schedule=None, offload="none", bought=None,
+    placement="tp-cp-ep-dp-pp", shard_group=0,
+):  # fmt: skip
     """A table of layouts; each axis is a number or a list."""
     pp, vpp = np.atleast_1d(pp), np.atleast_1d(vpp)
     if schedule is None:
@@ -102,9 +105,13 @@ def layouts(*, cut=0, pp=1, vpp=1, dp=1, sharding="zero1", batch=64, schedule=No
     kinds = [SHARDING.index(s) for s in np.atleast_1d(sharding)]
     schedules = [SCHEDULES.index(s) for s in np.atleast_1d(schedule)]
     hosted = [OFFLOAD.index(o) for o in np.atleast_1d(offload)]
-    given = (cut, pp, vpp, dp, kinds, schedules, hosted, batch, dp if bought is None else bought)
+    orders = [PLACEMENTS.index(o) for o in np.atleast_1d(placement)]
+    given = (cut, pp, vpp, dp, kinds, schedules, hosted, orders, shard_group, batch, dp if bought is None else bought)
     columns = np.broadcast_arrays(*map(np.atleast_1d, given))
-    names = ("cut", "pp", "vpp", "dp", "sharding", "schedule", "offload", "global_batch", "bought_devices")
+    names = (
+        "cut", "pp", "vpp", "dp", "sharding", "schedule", "offload", "placement", "shard_group", "global_batch",
+        "bought_devices",
+    )  # fmt: skip
     return Layouts(**{name: np.array(column, dtype=np.int64) for name, column in zip(names, columns, strict=True)})
 
 

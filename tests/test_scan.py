@@ -67,7 +67,13 @@ def test_fixed_batch_is_made_by_all_its_divisors():
 def test_a_given_number_of_devices_is_a_cluster_with_idle_ones():
     looked = bench(asked(devices=(64, 64)))
     rows = looked.expand(
-        np.zeros(2, int), np.zeros(2, int), np.array([52, 64]), np.ones(2, int), np.zeros(2, int), np.full(2, -1)
+        np.zeros(2, int),
+        np.zeros(2, int),
+        np.array([52, 64]),
+        np.ones(2, int),
+        np.zeros(2, int),
+        np.full(2, -1),
+        *np.zeros((2, 2), int),
     )
     assert_array_equal(rows.bought_devices, 64)
 
@@ -98,7 +104,9 @@ def test_no_layout_of_a_pair_needs_less_than_its_bound(given):
     for _ in range(8):
         dp = rng.integers(least[rows], most[rows] + 1) * pairs.stride
         for sharding in looked.shardings:
-            layouts = looked.expand(pairs.cut, pairs.pipe, dp, np.full(len(rows), sharding), 0 * dp, 0 * dp - 1)
+            layouts = looked.expand(
+                pairs.cut, pairs.pipe, dp, np.full(len(rows), sharding), 0 * dp, 0 * dp - 1, 0 * dp, 0 * dp
+            )
             peak = scan.peak_bytes(looked, layouts, stages)
             assert np.all(bound <= peak * (1 + 1e-12))
 
@@ -109,7 +117,9 @@ def test_what_is_screened_by_speed_is_slower_than_the_bound_says(given):
     pairs = looked.pairs.take(np.arange(0, len(looked.pairs.cut), 3))
     stages = looked.stages(pairs.cut, pairs.pipe)
     none = 0 * pairs.cut
-    layouts = looked.expand(pairs.cut, pairs.pipe, 3 * pairs.stride, none + looked.shardings[0], none, none - 1)
+    layouts = looked.expand(
+        pairs.cut, pairs.pipe, 3 * pairs.stride, none + looked.shardings[0], none, none - 1, none, none
+    )
     result = step.evaluate(looked.question, looked.cuts, looked.table, layouts, stages)
     assert np.all(step.least_s(looked.cuts, layouts, stages) <= result.time.total_s)
 
@@ -129,7 +139,9 @@ def without_screening(looked):
     pair = np.repeat(np.arange(len(most)), [len(c) for c in counts])
     dp = np.concatenate(counts) * pairs.stride[pair]
     for sharding in looked.shardings:
-        layouts = looked.expand(pairs.cut[pair], pairs.pipe[pair], dp, np.full(len(pair), sharding), 0 * dp, 0 * dp - 1)
+        layouts = looked.expand(
+            pairs.cut[pair], pairs.pipe[pair], dp, np.full(len(pair), sharding), 0 * dp, 0 * dp - 1, 0 * dp, 0 * dp
+        )
         kept.append(scan.timed(looked, layouts, stages.at(pair), fastest, Tally()))
     return scan.evaluated(looked, scan.Candidates.joined(kept), Tally())
 
@@ -214,7 +226,13 @@ def test_units_of_equal_clusters():
     fastest = Fastest.on(looked)
     cut = int(np.flatnonzero((looked.cuts.tp == 1) & (looked.cuts.cp == 1) & (looked.cuts.ep == 1))[0])
     rows = looked.expand(
-        np.full(3, cut), np.zeros(3, int), np.array([32, 64, 128]), np.ones(3, int), np.zeros(3, int), np.full(3, -1)
+        np.full(3, cut),
+        np.zeros(3, int),
+        np.array([32, 64, 128]),
+        np.ones(3, int),
+        np.zeros(3, int),
+        np.full(3, -1),
+        *np.zeros((2, 3), int),
     )
     assert_array_equal(fastest.units(rows), [1, 2, 3])
     fastest.see(rows.take(np.array([1])), np.array([100.0]))
@@ -224,7 +242,9 @@ def test_units_of_equal_clusters():
 def test_pipe_of():
     looked = bench(asked())
     ones = np.ones(len(looked.pairs.cut), int)
-    layouts = looked.expand(looked.pairs.cut, looked.pairs.pipe, looked.pairs.stride, ones, 0 * ones, -ones)
+    layouts = looked.expand(
+        looked.pairs.cut, looked.pairs.pipe, looked.pairs.stride, ones, 0 * ones, -ones, 0 * ones, 0 * ones
+    )
     assert_array_equal(scan.pipe_of(looked, layouts), looked.pairs.pipe)
     assert SHARDING[looked.shardings[0]] == "zero1"
 

@@ -21,7 +21,7 @@ from clusterplan.layout import (
     used_devices,
 )
 from clusterplan.plan import amount, layout_document, make_plan, violated, work
-from clusterplan.scan import Tally, look
+from clusterplan.scan import Tally, joined, look
 from clusterplan.scenario import Scenario, override, resolve
 from examples import TINY, TINY_MOE, asked, bench, limits
 
@@ -71,18 +71,13 @@ def every_layout(looked, **axes):
     ]
     cut, pipe, dp = np.array(rows).T
     pp, vpp = np.array(pipes)[pipe].T
-    listed = space.expand(
-        ask,
-        table,
-        cut,
-        pp,
-        vpp,
-        dp,
-        np.full(len(cut), looked.shardings[0]),
-        0 * cut,
-        0 * cut - 1,
-        fewest=looked.demands.devices[0],
-    )
+    methods = np.full(len(cut), looked.shardings[0]), 0 * cut, 0 * cut - 1
+    orders = (*looked.placements, *looked.other_placements)
+    fewest = looked.demands.devices[0]
+    listed = joined([
+        space.expand(ask, table, cut, pp, vpp, dp, *methods, np.full(len(cut), order), 0 * cut, fewest=fewest)
+        for order in orders
+    ])  # fmt: skip
     legal = ~np.any(list(broken_layout_rules(listed, table, limits(ask)).values()), axis=0)
     legal &= used_devices(listed, table) >= looked.fewest_used
     return table, listed.take(np.flatnonzero(legal))

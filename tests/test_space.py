@@ -155,6 +155,8 @@ def test_expanded_layouts_are_legal():
         np.ones(2000, int),
         np.zeros(2000, int),
         np.full(2000, layout.USUAL),
+        np.zeros(2000, int),
+        np.zeros(2000, int),
         fewest=1,
     )
     broken = broken_layout_rules(rows, some, limits(ask))

@@ -135,6 +135,10 @@ OPTIONS: dict[str, Any] = {
         "--schedule", "NAME", "none, 1f1b, interleaved, zb-1p, zb-2p, zb-v or dualpipe. [default: by pp and vpp]"
     ),
     "offload": _text("--offload", "WHAT", "Kept in host memory: none, optimizer, activations or both. [default: none]"),
+    "placement": _text(
+        "--placement", "ORDER", "Groups from inside out: tp-cp-ep-dp-pp or tp-cp-ep-pp-dp. [default: what is faster]"
+    ),
+    "shard_group": _text("--shard-group", "N", "Replicas that share states, with hsdp. [default: those of a domain]"),
     "simulate": _option(bool, "--simulate", help="Simulate runs of the plan, failure by failure."),
     "runs": _text("--runs", "N", "Runs to simulate. [default: 2000, fewer where very many failures are drawn]"),
     "seed": _text("--seed", "N", "Start of the random numbers. [default: 1]"),
@@ -175,7 +179,10 @@ QUESTION = (
     "batch_ramp", "eval_fraction", "layout", "allow", "clock", "cap", "currency", "usd_rate", "rate_date", "sets",
     "scenario", "save", "profiles", *OUTPUT, "sources",
 )  # fmt: skip
-LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload")
+LAYOUT = (
+    "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload",
+    "placement", "shard_group",
+)  # fmt: skip
 SIMULATION = ("simulate", "runs", "seed", "failure_shape")
 MIX = ("sites", "counts", "site_power", "wan", "sync_every")
 CHANGES = ("replan", "only", "over", "points")

@@ -19,6 +19,7 @@ Topology = Literal["switch", "mesh", "torus"]
 Recompute = Literal["none", "selective", "block", "full"]
 Offload = Literal["optimizer", "activations"]
 Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
+Placement = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
 Schedule = Literal["none", "1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v", "dualpipe"]
 
 
@@ -314,6 +315,8 @@ class Stack:
     """Bytes of a gradient that is kept, with products in these formats, where that differs. [byte]"""
     format_copy_bytes: Mapping[str, float] = field(default_factory=dict)
     """Kept of a weight besides, by format of the products: its cast copies. [byte]"""
+    placements: tuple[Placement, ...] = ("tp-cp-ep-dp-pp",)
+    """Orders in which it can lay groups over neighbouring devices, innermost first; the first one is the default."""
     offload: tuple[Offload, ...] = ()
     """What it can keep in host memory."""
     dispatches_once: bool = False

@@ -102,14 +102,42 @@ class Group:
         return network.ring_s(message_bytes, self.members, self.bytes_per_s, self.latency_s, self.is_torus)
 
 
-def group(question: Question, size: IntArray, stride: IntArray, devices: IntArray | float = np.inf) -> Group:
-    """Tiers of groups of ``size`` devices ``stride`` apart, among ``devices`` in all, shape ``(row,)`` each."""
+def group(
+    question: Question,
+    size: IntArray,
+    stride: IntArray,
+    devices: IntArray | float = np.inf,
+    run: IntArray | None = None,
+    apart: IntArray | int = 1,
+) -> Group:
+    """Tiers of groups of devices.
+
+    Parameters
+    ----------
+    size : ndarray
+        Devices of a group, shape ``(row,)``.
+    stride : ndarray
+        Distance of neighbours, shape ``(row,)``.
+    devices : ndarray
+        Devices that all groups fill, where that is known, shape ``(row,)``.
+    run, apart : ndarray, optional
+        Where ``apart`` is more than 1, a group is made of runs of ``run`` neighbours, which lie so many times further
+        apart than end to end, shape ``(row,)``.
+    """
     system, fabric = question.machine.system, question.machine.fabric
-    members = [network.members_in_block(size, stride, question.domain_devices, devices)]
+
+    def inside(span: int) -> FloatArray:
+        whole = network.members_in_block(size, stride, span, devices)
+        if run is None or np.all(np.asarray(apart) == 1):
+            return whole
+        of_run = network.members_in_block(run, stride, span, devices)
+        runs = network.members_in_block(size // run, stride * run * apart, span, devices)
+        return np.where(np.asarray(apart) == 1, whole, of_run * runs)
+
+    members = [inside(question.domain_devices)]
     for tier in fabric.tiers:
         span = tier.span_devices // question.domain_devices * question.domain_devices or tier.span_devices
-        here = network.members_in_block(size, stride, span, devices)
-        members.append(np.maximum(here, members[-1]))
+        members.append(np.maximum(inside(span), members[-1]))
     members[-1] = np.asarray(size, dtype=float)  # larger clusters than the last tier are refused elsewhere
     nodes = members[-1] / members[0]
     rates = [
@@ -321,12 +349,16 @@ def _traffic_s(question: Question, cuts: Cuts, shape: Shape) -> dict[str, FloatA
     return {"tp": total["tp"] + total["etp"], "cp": total["cp"], "ep": total["ep"]}
 
 
-def _message_s(question: Question, where: Group, message: Message) -> FloatArray:
+def remote_share(question: Question, where: Group, message: Message) -> FloatArray | float:
+    """Part of what an exchange sends to other domains that crosses, shape ``(cut,)``; 1 unless tokens go once."""
     if message.collective != "all_to_all" or not question.machine.stack.dispatches_once:
-        return where.time_s(message.collective, message.bytes)
+        return 1.0
     domains = where.members[-1] / where.members[0]
-    crossing = network.remote_fraction(message.copies, domains, np.maximum(domains * message.reach_fraction, 1.0))
-    return where.time_s(message.collective, message.bytes, crossing)
+    return network.remote_fraction(message.copies, domains, np.maximum(domains * message.reach_fraction, 1.0))
+
+
+def _message_s(question: Question, where: Group, message: Message) -> FloatArray:
+    return where.time_s(message.collective, message.bytes, remote_share(question, where, message))
 
 
 def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> LayerTable:

@@ -41,8 +41,9 @@ OFFLOADS_OPTIMIZER = np.array([False, True, False, True])
 OFFLOADS_ACTIVATIONS = np.array([False, False, True, True])
 """Which of the two each of them sends there."""
 
-PLACEMENT = "tp-cp-ep-dp-pp"
-"""Order in which the groups are laid over neighbouring devices, innermost first."""
+PLACEMENTS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
+"""Orders in which the groups are laid over neighbouring devices, innermost first; a table holds the index. In the
+second one the stages of a replica are neighbours, and the replicas of a stage lie far apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,10 @@ class Layouts:
     """Index into :data:`SCHEDULES`."""
     offload: IntArray
     """Index into :data:`OFFLOAD`."""
+    placement: IntArray
+    """Index into :data:`PLACEMENTS`."""
+    shard_group: IntArray
+    """With ``hsdp``, replicas that share their states; 0 for those of a scale-up domain."""
     global_batch: IntArray
     """Sequences of one optimizer step."""
     bought_devices: IntArray
@@ -198,6 +203,17 @@ def stage_devices(layouts: Layouts, cuts: Cuts) -> IntArray:
     return cuts.tp[layouts.cut] * cuts.cp[layouts.cut] * layouts.dp
 
 
+def stage_distance(layouts: Layouts, cuts: Cuts) -> IntArray:
+    """Devices from a device of one stage to the same one of the next, shape ``(layout,)``."""
+    inner = cuts.tp[layouts.cut] * cuts.cp[layouts.cut]
+    return inner * np.where(layouts.placement == 0, layouts.dp, 1)
+
+
+def replicas_apart(layouts: Layouts) -> IntArray:
+    """How many times further apart the replicas of a stage lie than end to end, shape ``(layout,)``."""
+    return np.where(layouts.placement == 0, 1, layouts.pp)
+
+
 def used_devices(layouts: Layouts, cuts: Cuts) -> IntArray:
     """Devices that each layout uses, shape ``(layout,)``; expert parallelism adds none."""
     return stage_devices(layouts, cuts) * layouts.pp
@@ -258,6 +274,11 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
         "a layer for each stage": (layouts.pp > 1) & (chunks > limits.layers + 2),
         "layers divide by pp × vpp": (limits.layers % chunks != 0) & (not limits.uneven_pipeline),
         "dp × cp × tp divides by ep × etp": stage_devices(layouts, cuts) % (cuts.ep[cut] * cuts.etp[cut]) != 0,
+        "stages inside replicas need experts inside tp × cp": (layouts.placement != 0)
+        & (cuts.tp[cut] * cuts.cp[cut] % (cuts.ep[cut] * cuts.etp[cut]) != 0),
+        "replicas divide by the shard group": (layouts.shard_group > 0)
+        & (layouts.dp * cuts.cp[cut] % np.maximum(layouts.shard_group, 1) != 0),
+        "a shard group needs hsdp": (layouts.shard_group > 0) & (layouts.sharding != SHARDING.index("hsdp")),
         "interleaving needs pp > 1": interleaved & (layouts.pp == 1),
         "a schedule needs pp > 1": (layouts.schedule != SCHEDULES.index("none")) & (layouts.pp == 1) & ~interleaved,
         "pp > 1 needs a schedule": unscheduled,
@@ -321,6 +342,14 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         + choices(nearest_divisors(pp * vpp, limits.layers)),
         "dp × cp × tp divides by ep × etp": f"dp × cp × tp = {stage} is no multiple of "
         f"ep × etp = {axes['ep'] * axes['etp']}; nearest: {multiples(stage, axes['ep'] * axes['etp'])}",
+        "stages inside replicas need experts inside tp × cp": f"placement {PLACEMENTS[int(layouts.placement[0])]} with "
+        f"ep × etp = {axes['ep'] * axes['etp']}, which does not divide tp × cp = {axes['tp'] * axes['cp']}; "
+        f"placement {PLACEMENTS[0]}",
+        "replicas divide by the shard group": f"shard group {int(layouts.shard_group[0])} for "
+        f"{dp * axes['cp']} replicas; nearest: "
+        + choices(nearest_divisors(max(int(layouts.shard_group[0]), 1), dp * axes["cp"])),
+        "a shard group needs hsdp": f"shard group {int(layouts.shard_group[0])} with sharding "
+        f"{SHARDING[int(layouts.sharding[0])]}; sharding hsdp",
         "interleaving needs pp > 1": f"vpp = {vpp} with pp = 1; vpp = 1",
         "a schedule needs pp > 1": f"schedule {schedule} with pp = 1; schedule none",
         "pp > 1 needs a schedule": f"schedule none with pp = {pp}; {'interleaved' if vpp > 1 else '1f1b'}",

@@ -63,6 +63,8 @@ class Measured:
     etp: int | None = None
     dp: int | None = None
     sharding: str | None = None
+    shard_group: int | None = None
+    """With ``hsdp``, replicas that share their states."""
     micro_batch: int | None = None
     global_batch: int | None = None
     recompute: str | None = None

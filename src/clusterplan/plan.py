@@ -21,7 +21,7 @@ from clusterplan.hardware import System
 from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import (
     OFFLOAD,
-    PLACEMENT,
+    PLACEMENTS,
     RECOMPUTE,
     SCHEDULES,
     SHARDING,
@@ -266,7 +266,8 @@ def layout_document(plan: Plan) -> dict[str, Any]:
         "offload": OFFLOAD[int(layouts.offload[0])],
         "sharding": SHARDING[int(layouts.sharding[0])],
         "schedule": SCHEDULES[int(layouts.schedule[0])],
-        "placement": PLACEMENT,
+        "placement": PLACEMENTS[int(layouts.placement[0])],
+        "shard_group": int(step.shards(plan.question, layouts, cuts).optimizer[0]),
         "micro_batches": int(micro_batches(layouts, cuts)[0]),
         "name": "-".join([*short, f"mb{axes['micro_batch']}"]),
     }

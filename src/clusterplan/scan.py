@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Self, TypeVar
 
@@ -22,6 +22,7 @@ from clusterplan.formulas import memory
 from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import (
     BATCH_TOLERANCE,
+    PLACEMENTS,
     RECOMPUTE,
     Cuts,
     Layouts,
@@ -151,6 +152,11 @@ class Bench:
     shardings: tuple[int, ...]
     offloads: tuple[int, ...]
     schedules: tuple[int, ...]
+    placements: tuple[int, ...]
+    other_placements: tuple[int, ...]
+    """Orders of groups that are tried only around the best."""
+    shard_groups: Mapping[int, tuple[int, ...]]
+    """Sizes of the groups that share states, by sharding."""
     is_block_free: bool
     """Whether the search chooses how many layers run again."""
     dp: int | None
@@ -170,9 +176,14 @@ class Bench:
         return step.stage_table(self.question, self.table, cut, self.pipes, pipe)
 
     @property
-    def methods(self) -> list[tuple[int, int, int]]:
-        """Combinations of a sharding, what is kept in host memory, and a schedule."""
-        return list(itertools.product(self.shardings, self.offloads, self.schedules))
+    def methods(self) -> list[tuple[int, int, int, int, int]]:
+        """Combinations of a sharding, what is kept in host memory, a schedule, an order of groups and a shard group."""
+        return [
+            (sharding, *others, group)
+            for sharding in self.shardings
+            for others in itertools.product(self.offloads, self.schedules, self.placements)
+            for group in self.shard_groups[sharding]
+        ]
 
     def expand(self, cut: IntArray, pipe: IntArray, dp: IntArray, *methods: IntArray) -> Layouts:
         """Layouts of pairs with numbers of replicas and methods, on no fewer devices than are asked for."""
@@ -204,6 +215,9 @@ def make_bench(
     cuts, belongs = space.counted(question, fixed, cuts, pipelines)
     pipes = step.pipelines(question, pipelines)
     table = price_layers(question, cuts)
+    shardings = tuple(space.shardings(question, fixed, allow))
+    placements = tuple(space.placements(question, fixed, allow))
+    able = {PLACEMENTS.index(name) for name in stack.placements} if fixed.placement is None else set()
     cut = np.repeat(fast_first(question, cuts, table), len(pipes.pp))
     pipe = np.tile(np.arange(len(pipes.pp)), cuts.size)
     cut, pipe = cut[belongs[cut, pipe]], pipe[belongs[cut, pipe]]
@@ -218,9 +232,12 @@ def make_bench(
         table=table,
         pipes=pipes,
         pairs=Pairs(cut=cut, pipe=pipe, devices=stage * pipes.pp[pipe], stride=expert // np.gcd(expert, stage)),
-        shardings=tuple(space.shardings(question, fixed, allow)),
+        shardings=shardings,
         offloads=tuple(space.offloads(question, fixed, allow)),
         schedules=tuple(space.schedules(question, fixed, allow)),
+        placements=placements,
+        other_placements=tuple(sorted(able - set(placements))),
+        shard_groups={kind: tuple(space.shard_groups(question, fixed, kind)) for kind in shardings},
         is_block_free=fixed.recompute is None and "block" in stack.recompute,
         dp=fixed.dp,
         fewest_used=fewest_used(question, circumstances, demands.devices[0]),
@@ -483,12 +500,14 @@ def around_best(found: Found, fastest: Fastest, tally: Tally) -> tuple[Bench, Ca
     away = np.where(found.feasible, 0.0, shortfall(found.bench.demands, found.outcome))
     seen: dict[tuple[int, ...], int] = {}
     for row in np.lexsort((found.value, away)):
-        axes = (layouts.cut, layouts.pp, layouts.vpp, layouts.sharding, layouts.offload, layouts.schedule)
+        axes = (layouts.cut, layouts.pp, layouts.vpp, layouts.sharding, layouts.offload, layouts.schedule,
+                layouts.placement, layouts.shard_group)  # fmt: skip
         key = tuple(int(axis[row]) for axis in axes)
         seen.setdefault(key, int(row))
         if len(seen) >= REFINED:
             break
-    bench, best = with_blocks(found.bench, layouts.take(np.array(list(seen.values()), dtype=np.int64)))
+    best = with_orders(found.bench, layouts.take(np.array(list(seen.values()), dtype=np.int64)))
+    bench, best = with_blocks(found.bench, best)
     stage = bench.cuts.tp[best.cut] * bench.cuts.cp[best.cut]
     expert = bench.cuts.ep[best.cut] * bench.cuts.etp[best.cut]
     stride = expert // np.gcd(expert, stage)
@@ -498,11 +517,19 @@ def around_best(found: Found, fastest: Fastest, tally: Tally) -> tuple[Bench, Ca
     dp = np.concatenate(counts)
     pair, dp = pair[dp > 0], dp[dp > 0]
     pipe = pipe_of(bench, best)
-    more = bench.expand(best.cut[pair], pipe[pair], dp, best.sharding[pair], best.offload[pair], best.schedule[pair])
+    methods = (best.sharding, best.offload, best.schedule, best.placement, best.shard_group)
+    more = bench.expand(best.cut[pair], pipe[pair], dp, *(method[pair] for method in methods))
     reachable = np.flatnonzero(used_devices(more, bench.cuts) <= bench.question.machine.largest_cluster)
     stages = bench.stages(best.cut, pipe)
     fastest = replace(fastest, bench=bench)
     return bench, timed(bench, more.take(reachable), stages.at(pair[reachable]), fastest, tally)
+
+
+def with_orders(bench: Bench, best: Layouts) -> Layouts:
+    """The same and, where a pipeline has replicas, those with its groups in the other orders."""
+    rows = np.flatnonzero((best.pp > 1) & (best.dp > 1))
+    more = [replace(best.take(rows), placement=np.full(len(rows), order)) for order in bench.other_placements]
+    return joined([best, *more])
 
 
 def with_blocks(bench: Bench, best: Layouts) -> tuple[Bench, Layouts]:

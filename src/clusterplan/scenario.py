@@ -27,6 +27,7 @@ from clusterplan.hardware import (
     Accelerator,
     Fabric,
     Machine,
+    Placement,
     Schedule,
     Sharding,
     Stack,
@@ -119,7 +120,9 @@ class Scenario:
     schedule: Schedule | None = None
     offload: str | None = None
     """One of :data:`~clusterplan.layout.OFFLOAD`."""
-    placement: str | None = None
+    placement: Placement | None = None
+    shard_group: int | None = None
+    """With ``hsdp``, replicas that share their states."""
     beside: str | None = None
     """A layout of somebody's, as :func:`parse_layout` reads it, of which the rank among the candidates is asked."""
     clock: float | str | None = None
@@ -139,7 +142,7 @@ class Scenario:
 
 
 LAYOUT = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule",
-          "offload", "placement")  # fmt: skip
+          "offload", "placement", "shard_group")  # fmt: skip
 """Fields that a file has in its ``[layout]`` table."""
 
 
@@ -182,7 +185,7 @@ _QUANTITIES: Mapping[str, Dimension] = {
     "global_batch": "count",
     "batch_low": "count",
     "cap_w": "power",
-    **dict.fromkeys(LAYOUT[:8], "count"),
+    **dict.fromkeys((*LAYOUT[:8], "shard_group"), "count"),
 }
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "objective": get_args(Objective),
@@ -190,9 +193,14 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "sharding": get_args(Sharding),
     "schedule": get_args(Schedule),
     "offload": OFFLOAD,
+    "placement": get_args(Placement),
 }
 _LISTS = ("hardware", "allow")
-_ALLOWED = tuple(dict.fromkeys(["borderline", "offload", *get_args(Format), *get_args(Sharding), *get_args(Schedule)]))
+_ALLOWED = tuple(
+    dict.fromkeys(
+        ["borderline", "offload", *(w for words in (Format, Sharding, Schedule, Placement) for w in get_args(words))]
+    )
+)
 """What a search may be allowed beyond defaults."""
 _SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w", "cap": "cap_w", "layout": "beside"}
 """Keys without a unit, whose value names it: ``deadline = "90d"``."""
@@ -386,7 +394,7 @@ def parse_layout(text: str, where: str = "") -> dict[str, Any]:
         values[_LAYOUT_AXES[found[1]]] = int(found[2])
     for part in methods:
         name, equals, value = part.partition("=")
-        if name not in ("recompute", "sharding", "schedule", "offload", "placement") or not equals:
+        if name not in LAYOUT[8:] or not equals:
             raise ClusterplanError(f"must be a method as recompute=full, not {shown(part)}", where=where)
         values[name] = _entry(name, name, value, where)
     if "dp" not in values:

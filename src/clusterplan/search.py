@@ -20,6 +20,7 @@ from clusterplan.formulas import memory, reliability
 from clusterplan.layer import Question, price_layers
 from clusterplan.layout import (
     OFFLOAD,
+    PLACEMENTS,
     SCHEDULES,
     SHARDING,
     Cuts,
@@ -527,6 +528,10 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
         problems.append(f"{machine.stack.name} has no schedule {schedule}; it has {', '.join(machine.stack.schedules)}")
     not_offloaded = machine.why_not_offloaded(scenario.offload or "none")
     problems += [not_offloaded] if not_offloaded else []
+    placement = scenario.placement or machine.stack.placements[0]
+    if placement not in machine.stack.placements:
+        able = ", ".join(machine.stack.placements)
+        problems.append(f"{machine.stack.name} cannot lay groups as {placement}; it can as {able}")
     used = replica * dp
 
     def one(value: int) -> IntArray:
@@ -553,6 +558,8 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
         sharding=one(SHARDING.index(sharding)),
         schedule=one(SCHEDULES.index(schedule)),
         offload=one(OFFLOAD.index(scenario.offload or "none")),
+        placement=one(PLACEMENTS.index(placement)),
+        shard_group=one(scenario.shard_group or 0),
         global_batch=one(batch),
         bought_devices=one(used),
     )

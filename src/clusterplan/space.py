@@ -15,6 +15,7 @@ from clusterplan.arrays import BoolArray, IntArray
 from clusterplan.layer import Question
 from clusterplan.layout import (
     OFFLOAD,
+    PLACEMENTS,
     RECOMPUTE,
     RECOMPUTED_SHARE,
     SCHEDULES,
@@ -63,6 +64,8 @@ class Fixed:
     sharding: str | None = None
     schedule: str | None = None
     offload: str | None = None
+    placement: str | None = None
+    shard_group: int | None = None
 
 
 def divisors(number: int) -> list[int]:
@@ -193,7 +196,9 @@ def why_none(question: Question, fixed: Fixed) -> str:
     )
     no = 0 * one(1)
     usual = USUAL * one(1)
-    layouts = expand(question, cuts, no, one(fixed.pp), one(fixed.vpp), one(fixed.dp), no, no, usual, fewest=0)
+    order = no + (PLACEMENTS.index(fixed.placement) if fixed.placement else 0)
+    outer = one(fixed.pp), one(fixed.vpp), one(fixed.dp)
+    layouts = expand(question, cuts, no, *outer, no, no, usual, order, no, fewest=0)
     rules = {**broken_cut_rules(cuts, limits), **broken_layout_rules(layouts, cuts, limits)}
     broken = [repairs(rule, layouts, cuts, limits) for rule, mask in rules.items() if mask[0] and rule not in BY_SIZE]
     return "; ".join(broken) or "no layout has all of the given axes"
@@ -250,6 +255,8 @@ def expand(
     sharding: IntArray,
     offload: IntArray,
     schedule: IntArray,
+    placement: IntArray,
+    shard_group: IntArray,
     *,
     fewest: int,
 ) -> Layouts:
@@ -266,6 +273,8 @@ def expand(
         sharding=sharding,
         schedule=np.where(schedule == USUAL, usual, schedule),
         offload=offload,
+        placement=placement,
+        shard_group=shard_group,
         global_batch=batch,
         bought_devices=bought_devices(question, used, fewest),
     )
@@ -297,3 +306,24 @@ def schedules(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[
     own = question.machine.stack.default_schedules
     more = [s for s in question.machine.stack.schedules if s not in usual and (s in own or s in allow)]
     return [USUAL, *(SCHEDULES.index(s) for s in more)]
+
+
+def placements(question: Question, fixed: Fixed, allow: tuple[str, ...]) -> list[int]:
+    """Indices of the orders of groups that are tried everywhere: the software's first, and those that are allowed."""
+    if fixed.placement is not None:
+        return [PLACEMENTS.index(fixed.placement)]
+    able = question.machine.stack.placements
+    return [PLACEMENTS.index(name) for name in able if name == able[0] or name in allow]
+
+
+DOMAINS_SHARING = (2, 4, 8, 16)
+"""Scale-up domains whose replicas share their states in the hybrid shardings that are tried, besides one."""
+
+
+def shard_groups(question: Question, fixed: Fixed, sharding: int) -> list[int]:
+    """Sizes of the groups that share states: of one domain, and with ``hsdp`` of several."""
+    if fixed.shard_group is not None:
+        return [fixed.shard_group]
+    if sharding != SHARDING.index("hsdp"):
+        return [0]
+    return [0, *(count * question.domain_devices for count in DOMAINS_SHARING)]

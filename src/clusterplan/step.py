@@ -23,7 +23,8 @@ from clusterplan.layout import (
     Layouts,
     expert_replicas,
     micro_batches,
-    stage_devices,
+    replicas_apart,
+    stage_distance,
     stage_layers,
     used_devices,
 )
@@ -264,10 +265,11 @@ def shards(question: Question, layouts: Layouts, cuts: Cuts) -> Shards:
     replicas = layouts.dp * cuts.cp[layouts.cut]
     experts = expert_replicas(layouts, cuts)
     inside = layouts.sharding == SHARDING.index("hsdp")
-    stride, expert_stride = cuts.tp[layouts.cut], (cuts.ep * cuts.etp)[layouts.cut]
-    whole = question.domain_devices
-    shared = np.where(inside, np.gcd(replicas, np.maximum(whole // stride, 1)), replicas)
-    expert_shared = np.where(inside, np.gcd(experts, np.maximum(whole // expert_stride, 1)), experts)
+    lines = replica_lines(layouts, cuts)
+    shared, expert_shared = (
+        np.where(inside, sharing(question, layouts, line, count), count)
+        for line, count in ((lines[0], replicas), (lines[1], experts))
+    )
     return Shards(
         replicas=replicas,
         expert_replicas=experts,
@@ -281,6 +283,56 @@ def shards(question: Question, layouts: Layouts, cuts: Cuts) -> Shards:
         expert_weights=np.where(degree >= 3, expert_shared, 1),
         is_gathered=(degree == 3).astype(float),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Where the devices lie that hold the same parameters; every field has shape ``(layout,)``."""
+
+    stride: IntArray
+    """Distance of neighbours."""
+    run: IntArray
+    """Neighbours at this distance, before the next replica begins."""
+    apart: IntArray
+    """How many times further than end to end the next replica begins."""
+
+    def part(self, size: IntArray) -> Line:
+        """Groups of so many neighbours."""
+        return Line(stride=self.stride, run=np.gcd(self.run, size), apart=self.apart)
+
+    def between(self, size: IntArray) -> Line:
+        """Devices that hold the same place in groups of so many neighbours."""
+        left = self.run // np.gcd(self.run, size)
+        beyond = self.stride * size * self.apart
+        has_rest = left > 1
+        return Line(
+            stride=np.where(has_rest, self.stride * size, beyond), run=left, apart=np.where(has_rest, self.apart, 1)
+        )
+
+
+def replica_lines(layouts: Layouts, cuts: Cuts) -> tuple[Line, Line]:
+    """Where the replicas of dense parameters lie, and those of experts."""
+    cut = layouts.cut
+    inner, expert = cuts.tp[cut] * cuts.cp[cut], cuts.ep[cut] * cuts.etp[cut]
+    apart = replicas_apart(layouts)
+    return (
+        Line(stride=cuts.tp[cut], run=cuts.cp[cut], apart=apart),
+        Line(stride=expert, run=np.maximum(inner // expert, 1), apart=apart),
+    )
+
+
+def sharing(question: Question, layouts: Layouts, line: Line, count: IntArray) -> IntArray:
+    """Of ``count`` replicas those that share with ``hsdp``: so many as are asked for, or those of a domain."""
+    whole = question.domain_devices
+    near = np.gcd(line.run, np.maximum(whole // line.stride, 1))
+    far = np.gcd(count // line.run, np.maximum(whole // (line.stride * line.run * line.apart), 1))
+    of_domain = np.where(line.apart == 1, np.gcd(count, np.maximum(whole // line.stride, 1)), near * far)
+    return np.where(layouts.shard_group > 0, np.gcd(count, layouts.shard_group), of_domain)
+
+
+def replicas_group(question: Question, line: Line, size: IntArray, devices: IntArray) -> Group:
+    """Groups of so many replicas on a line."""
+    return group(question, size, line.stride, devices, line.run, line.apart)
 
 
 def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable) -> StageMemory:
@@ -349,45 +401,59 @@ def host_bytes(question: Question, cuts: Cuts, layouts: Layouts, stages: StageTa
     return memory.host_bytes(states, stages.saved_bytes[pair], held, kept)
 
 
+def replica_messages(
+    question: Question, cuts: Cuts, layouts: Layouts, dense: FloatArray, expert: FloatArray, layers: FloatArray
+) -> list[tuple[Group, FloatArray, FloatArray]]:
+    """Rings of data-parallel groups in a step: the group, a message's size and how often, shape ``(layout,)`` each.
+
+    States that are only sharded are reduced and gathered once a step; gathered weights move for every micro-batch,
+    layer by layer. Replicated states are all-reduced, which is as much as a reduction and a gathering of gradients.
+    What groups of replicas hold apart from one another is all-reduced between them, once a step.
+
+    Parameters
+    ----------
+    dense, expert, layers : ndarray
+        Parameters and layers of a device's stage, shape ``(layout,)``.
+    """
+    stack = question.machine.stack
+    split = shards(question, layouts, cuts)
+    devices = used_devices(layouts, cuts)
+    gathers = split.is_gathered > 0
+    pieces = np.where(gathers, np.maximum(layers, 1), 1)
+    repeats = pieces * np.where(gathers, micro_batches(layouts, cuts), 1)
+    replicated = layouts.sharding == SHARDING.index("none")
+    reductions = np.where(replicated, 2, 1)
+    gatherings = np.where(replicated, 0, np.where(gathers, 2, 1))  # once forward and once more backward
+    line, expert_line = replica_lines(layouts, cuts)
+    pools = [(dense, line, split.replicas, split.group)]
+    if question.model.is_moe:
+        pools.append((expert, expert_line, split.expert_replicas, split.expert_group))
+    found = []
+    for parameters, where, replicas, size in pools:
+        inside = replicas_group(question, where.part(size), size, devices)
+        piece = parameters / pieces
+        found += [
+            (inside, network.message_bytes(piece, stack.gradient_message_bytes), repeats * reductions),
+            (inside, network.message_bytes(piece, stack.weight_bytes), repeats * gatherings),
+        ]
+        if np.any(size < replicas):
+            copies = replicas_group(question, where.between(size), replicas // size, devices)
+            share = network.message_bytes(parameters / size, stack.gradient_message_bytes)
+            found.append((copies, share, np.full(layouts.size, 2)))
+    return found
+
+
 def _data_parallel(
     question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable
 ) -> tuple[FloatArray, FloatArray]:
-    """Exposed data-parallel traffic of a step, and its price in contention, shape ``(layout,)`` each. [s]
-
-    States that are only sharded are reduced and gathered once a step; gathered weights move for every micro-batch,
-    layer by layer.
-    """
-    stack = question.machine.stack
-    cut, pair = layouts.cut, stages.pair
-    split = shards(question, layouts, cuts)
-    devices = used_devices(layouts, cuts)
-    stride, expert_stride = cuts.tp[cut], cuts.ep[cut] * cuts.etp[cut]
-    dense_group = group(question, split.group, stride, devices)
-    expert_group = group(question, split.expert_group, expert_stride, devices)
+    """Exposed data-parallel traffic of a step, and its price in contention, shape ``(layout,)`` each. [s]"""
+    stack, pair = question.machine.stack, stages.pair
     dense, expert = (np.max(p, axis=1)[pair] for p in (stages.dense_parameters, stages.expert_parameters))
-    gathers = split.is_gathered > 0
-    pieces = np.where(gathers, np.maximum(np.max(stages.layers, axis=1)[pair], 1), 1)
-
-    def moved_s(size: float) -> FloatArray:
-        alone = pieces * _ring_s(dense_group, network.message_bytes(dense / pieces, size))
-        if not question.model.is_moe:
-            return alone
-        return alone + pieces * _ring_s(expert_group, network.message_bytes(expert / pieces, size))
-
-    reduce, gather = moved_s(stack.gradient_message_bytes), moved_s(stack.weight_bytes)
+    layers = np.max(stages.layers, axis=1)[pair]
+    sent = replica_messages(question, cuts, layouts, dense, expert, layers)
+    traffic = total(times * where.time_s("all_gather", size) for where, size, times in sent)
+    gathers = shards(question, layouts, cuts).is_gathered > 0
     times = np.where(gathers, micro_batches(layouts, cuts), 1)
-    # Replicated states are all-reduced (as much as a reduction and a gathering of gradients), sharded ones reduced and
-    # their weights gathered, once; gathered weights are gathered once forward and once more backward.
-    replicated = layouts.sharding == SHARDING.index("none")
-    traffic = times * np.where(replicated, 2 * reduce, reduce + np.where(gathers, 2, 1) * gather)
-    # What groups of replicas hold apart from one another is all-reduced between them, once a step.
-    copies = group(question, split.replicas // split.group, stride * split.group, devices)
-    traffic = traffic + 2 * _ring_s(copies, network.message_bytes(dense / split.group, stack.gradient_message_bytes))
-    if question.model.is_moe:
-        others = split.expert_replicas // split.expert_group
-        copies = group(question, others, expert_stride * split.expert_group, devices)
-        sent = network.message_bytes(expert / split.expert_group, stack.gradient_message_bytes)
-        traffic = traffic + 2 * _ring_s(copies, sent)
     # Traffic of a step hides behind the last micro-batch that adds to a gradient; where stages interleave that is a
     # whole group of pp, chunk after chunk, so most chunks are done long before the step ends.
     last = np.where(layouts.vpp > 1, np.minimum(layouts.pp, micro_batches(layouts, cuts)), 1)
@@ -396,21 +462,25 @@ def _data_parallel(
     return exposed, network.contention_s(traffic, exposed, stack.contention_fraction)
 
 
-def _ring_s(where: Group, message_bytes: FloatArray) -> FloatArray:
-    return where.time_s("all_gather", message_bytes)
-
-
 def _send_s(question: Question, cuts: Cuts, layouts: Layouts) -> FloatArray:
     """One message to the next stage, shape ``(layout,)``; 0 for one stage. [s]"""
     cut = layouts.cut
-    stride = stage_devices(layouts, cuts)
+    stride = stage_distance(layouts, cuts)
     pair = group(question, np.full(layouts.size, 2), stride)
     size = shapes.boundary_bytes(question.model, cuts, question.job.seq_len, question.software)[cut]
-    # Stages lie in a row: two neighbours somewhere meet on no lower tier than the one whose block holds the whole row.
-    spans = np.array([question.domain_devices, *(tier.span_devices for tier in question.machine.fabric.tiers)])
-    tier = np.searchsorted(np.maximum.accumulate(spans)[:-1], layouts.pp * stride)
+    tier = send_tier(question, layouts, stride)
     sent = network.send_s(size, pair.bytes_per_s[tier, np.arange(layouts.size)], pair.latency_s[tier])
     return np.where(layouts.pp > 1, sent, 0.0)
+
+
+def send_tier(question: Question, layouts: Layouts, stride: IntArray) -> IntArray:
+    """Level of the network on which a stage meets the next one, shape ``(layout,)``.
+
+    Stages lie in a row: two neighbours somewhere meet on no lower tier than the one whose block holds the whole row.
+    """
+    spans = np.array([question.domain_devices, *(tier.span_devices for tier in question.machine.fabric.tiers)])
+    tier: IntArray = np.searchsorted(np.maximum.accumulate(spans)[:-1], layouts.pp * stride)
+    return tier
 
 
 def _offload(

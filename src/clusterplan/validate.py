@@ -422,6 +422,8 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
         sharding=one(SHARDING.index(_sharding(row, stack, inferred))),
         schedule=one(SCHEDULES.index(schedule)),
         offload=one(0),
+        placement=one(0),
+        shard_group=one(row.shard_group or 0 if row.sharding == "hsdp" else 0),
         global_batch=one(question.job.global_batch),
         bought_devices=one(devices),
     )

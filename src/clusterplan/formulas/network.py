@@ -511,6 +511,74 @@ def remote_fraction(copies: ArrayLike, domains: ArrayLike, most_domains: ArrayLi
 
 
 @formula
+def ring_bytes(message_bytes: ArrayLike, members: FloatArray) -> FloatArray:
+    r"""What a device sends in an all-gather or a reduce-scatter in rings, by level.
+
+    Parameters
+    ----------
+    message_bytes : array_like
+        Size of the gathered tensor on each device, shape ``(layout,)``. [byte]
+    members : ndarray
+        Members of the group in a block of each tier, shape ``(tier, layout)``.
+
+    Returns
+    -------
+    ndarray
+        To others in the block of a tier and of none below, on the mean over the group, shape ``(tier, layout)``; the
+        sum over tiers is :math:`(n-1)/n` of the message. [byte]
+
+    Notes
+    -----
+    Of all rings together a block of :math:`m` devices passes on as much as a ring of one does, so each of them a part
+    of :math:`1/m` (see :func:`ring_s`).
+
+    Examples
+    --------
+    Two nodes of two devices, 1 GB:
+
+    >>> ring_bytes(1e9, np.array([[2.0], [4.0]]))[:, 0].tolist()
+    [375000000.0, 375000000.0]
+    """
+    members = np.asarray(members, dtype=float)
+    moved = np.asarray(message_bytes, dtype=float) * (members[-1] - 1) / members[-1]
+    inner = np.concatenate([np.ones_like(members[:1]), members[:-1]])
+    outwards = np.where(members[-1] > inner, moved / inner, 0.0)
+    return outwards - np.concatenate([outwards[1:], np.zeros_like(outwards[:1])])
+
+
+@formula
+def all_to_all_bytes(sent_bytes: ArrayLike, members: FloatArray, remote_fraction: ArrayLike = 1.0) -> FloatArray:
+    """What a device sends in an exchange, by level.
+
+    Parameters
+    ----------
+    sent_bytes, remote_fraction : array_like
+        As for :func:`all_to_all_s`.
+    members : ndarray
+        Members of the group in a block of each tier, shape ``(tier, layout)``.
+
+    Returns
+    -------
+    ndarray
+        To others in the block of a tier and of none below, shape ``(tier, layout)``. [byte]
+
+    Examples
+    --------
+    Two nodes of two devices, 1 GB:
+
+    >>> all_to_all_bytes(1e9, np.array([[2.0], [4.0]]))[:, 0].tolist()
+    [250000000.0, 500000000.0]
+    """
+    members = np.asarray(members, dtype=float)
+    sent, remote = np.asarray(sent_bytes, dtype=float), np.asarray(remote_fraction, dtype=float)
+    inner = np.concatenate([np.ones_like(members[:1]), members[:-1]])
+    share = (members - inner) / members[-1]
+    # What crosses once for several members of a domain is passed on inside.
+    first = np.where(remote < 1, (members[-1] - 1) / members[-1], share[0])
+    return sent * np.concatenate([first[None] + 0 * share[:1], share[1:] * remote])
+
+
+@formula
 def send_s(message_bytes: ArrayLike, bytes_per_s: ArrayLike, latency_s: ArrayLike) -> FloatArray:
     """Time to send a message from one device to another.
 
