@@ -10,7 +10,8 @@ from numpy.testing import assert_array_equal
 
 from clusterplan import choose, search
 from clusterplan.scan import Tally, look
-from examples import TINY_MOE, asked, bench
+from clusterplan.workload import Model
+from examples import CATALOG, TINY_MOE, asked, bench
 
 
 @pytest.fixture(scope="module")
@@ -96,18 +97,39 @@ def test_hardware_is_not_changed_by_a_tie():
 # Knee -----------------------------------------------------------------------------------------------------------------
 
 
+DAY = 86_400.0
+
+
+def knee_of(days, cost, devices=None):
+    """Row of the knee of runs of so many days, on clusters that grow as they get shorter."""
+    wall = np.array(days) * DAY
+    return choose.knee(wall, np.array(cost), np.round(8e8 / wall) if devices is None else np.array(devices))
+
+
 def test_knee_by_head():
     # halving the time costs 10 %, then 4 times as much
-    assert choose.knee(np.array([8.0, 4.0, 2.0]), np.array([1.0, 1.1, 4.4])) == 1
-    assert choose.knee(np.array([5.0]), np.array([3.0])) == 0
-    assert choose.knee(np.array([5.0, 4.0]), np.array([3.0, 3.0])) == 1  # faster at the same price
+    assert knee_of([8, 4, 2], [1.0, 1.1, 4.4]) == 1
+    # beyond 10 % over the least cost it is not taken, however short the run, and dear ends of the front change nothing
+    assert knee_of([8, 4, 2, 1], [1.0, 1.02, 1.12, 9.0]) == 1
+    assert knee_of([900, 8, 4, 2], [50.0, 1.0, 1.02, 1.12]) == 2
+    assert knee_of([5], [3.0]) == 0
+    assert knee_of([5, 4], [3.0, 3.0]) == 1  # faster at the same price
+
+
+def test_knee_is_no_run_of_hours():
+    """However cheap it is: what the cheapest is compared with leaves such runs out too."""
+    assert knee_of([8, 2, 1.5, 0.5], [9.0, 5.0, 4.9, 1.0]) == 2
+    # unless the smallest cluster is done sooner
+    assert knee_of([0.5, 0.25], [1.0, 0.5]) == 0
+    assert knee_of([0.6, 0.5, 0.25], [1.0, 0.9, 0.5], devices=[8, 8, 16]) == 1
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=1, max_size=30))
 def test_knee_is_on_the_front(points):
-    wall, cost = np.array(points).T
-    row = choose.knee(wall, cost)
-    dominated = (wall <= wall[row]) & (cost <= cost[row]) & ((wall < wall[row]) | (cost < cost[row]))
+    """Of the runs that are long enough."""
+    days, cost = np.array(points).T
+    row = knee_of(days, cost)
+    dominated = (days <= days[row]) & (cost <= cost[row]) & ((days < days[row]) | (cost < cost[row]))
     assert not dominated.any()
 
 
@@ -116,9 +138,29 @@ def test_nothing_asked_gives_a_plan_at_the_knee():
     assert answer.objective == "knee"
     assert answer.plan is not None
     looked = look(bench(asked(devices=None), "cost"), Tally())
-    wall, cost = looked.outcome.progress.wall_s, looked.outcome.cost.total_usd
-    row = choose.knee(wall[looked.feasible], cost[looked.feasible])
-    assert answer.plan.run.progress.wall_s[0] <= wall[looked.feasible][row] * (1 + 1e-6)
+    wall, cost, devices = (
+        values[looked.feasible]
+        for values in (
+            looked.outcome.progress.wall_s, looked.outcome.cost.total_usd, looked.outcome.fleet.devices,
+        )
+    )  # fmt: skip
+    row = choose.knee(wall, cost, devices)
+    assert answer.plan.run.progress.wall_s[0] <= wall[row] * (1 + 1e-6)
+    assert answer.plan.run.progress.wall_s[0] >= min(DAY, wall[devices == devices.min()].min()) * (1 - 1e-6)
+
+
+def test_nothing_asked_of_a_small_model_is_no_cluster_of_thousands_for_hours():
+    """The cheapest plan is, and stands beside the chosen one."""
+    of = CATALOG.load(Model, "llama-3.1-8b")
+    question = asked(of=of, tokens=160 * 10**9, devices=None, seq_len=8192, global_batch=2048)
+    answer = search.size(question)
+    assert answer.plan is not None
+    assert answer.plan.run.fleet.devices[0] < 512
+    assert answer.plan.run.progress.wall_s[0] >= DAY * (1 - 1e-6)
+    why, cheapest = answer.alternatives[0]
+    assert why == "least cost"
+    assert cheapest.run.cost.total_usd[0] < answer.plan.run.cost.total_usd[0]
+    assert any("less than a day" in text for text in answer.warnings)
 
 
 # Alternatives ---------------------------------------------------------------------------------------------------------

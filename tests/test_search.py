@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from clusterplan import run, search, shapes, space, step
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, LayoutError
+from clusterplan.hardware import Fabric
 from clusterplan.layer import price_layers
 from clusterplan.layout import (
     BATCH_TOLERANCE,
@@ -378,6 +379,16 @@ def test_sequences_longer_than_the_learned_positions_are_warned_of():
         assert any("learned positions" in text for text in found) is warned
 
 
+def test_staff_that_is_most_of_the_cost_is_remarked_on():
+    small = search.estimate(asked(devices=(8, 8)))
+    cost = small.plan.run.cost
+    assert cost.staff_usd[0] > search.STAFF * cost.total_usd[0]
+    assert sum("staff is" in text for text in small.warnings) == 1
+    question = asked(devices=(8, 8))
+    few = search.estimate(replace(question, prices=replace(question.prices, staff_persons=0.1)))
+    assert not any("staff is" in text for text in few.warnings)
+
+
 def test_low_goodput_and_low_use_are_warned_of():
     plan = search.size(asked(devices=(8, 64))).plan
     progress, result = plan.run.progress, plan.step
@@ -476,6 +487,38 @@ def test_more_devices_than_the_network_joins():
 # One layout -----------------------------------------------------------------------------------------------------------
 
 
+def with_span(question, devices):
+    """The same on a network of one level that joins so many devices."""
+    machine = question.hardware[0]
+    tier = replace(machine.fabric.tiers[0], span_devices=devices)
+    return replace(question, hardware=(replace(machine, fabric=replace(machine.fabric, tiers=(tier,))),))
+
+
+def test_spares_are_on_the_network_too():
+    """The devices that it joins are those of the whole cluster."""
+    question = with_span(asked(devices=(8, 96)), 64)
+    answer = search.size(question)
+    assert answer.feasible
+    assert answer.plan.run.fleet.devices[0] <= 64
+    assert answer.plan.run.fleet.spare_devices[0] > 0
+    beyond = search.size(with_span(asked(devices=(72, 72)), 64))
+    assert not beyond.feasible
+
+
+def test_a_torus_of_other_devices_is_refused():
+    torus = Catalog().load(Fabric, "torus-ocs")
+    question = asked()
+    other = replace(question, hardware=(replace(question.hardware[0], fabric=torus),))
+    answer = search.size(other)
+    assert not answer.feasible
+    assert any("torus-ocs" in text and "default is ndr-fat-tree" in text for text in answer.warnings)
+    with pytest.raises(LayoutError, match="dgx-h100 has none"):
+        search.estimate(other)
+    own = asked(hardware="tpu-v5p-pod")
+    own = replace(own, hardware=(replace(own.hardware[0], fabric=torus),))
+    assert not search.reasons_against(own, 0)
+
+
 def test_estimate_is_the_plan_that_was_given():
     answer = search.estimate(asked(devices=(16, 16), tp=2, pp=2, micro_batch=2, recompute="none"))
     document = layout_document(answer.plan)
@@ -524,6 +567,13 @@ def test_estimate_names_every_broken_rule(axes, rules):
     assert "\n" not in str(caught.value)
     for rule in rules:
         assert rule in str(caught.value)
+
+
+def test_estimate_with_more_spares_than_the_network_joins():
+    question = with_span(asked(devices=(64, 64)), 64)
+    with pytest.raises(LayoutError, match=r"64 devices at work are 72 with spare and idle ones.* joins at most 64"):
+        search.estimate(question)
+    assert search.estimate(with_span(asked(devices=(64, 64)), 72)).plan.run.fleet.devices[0] == 72
 
 
 def test_estimate_without_a_size_asks_for_it():

@@ -3,14 +3,13 @@
 import csv
 import io
 import json
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
-from clusterplan import report, search, shapes
+from clusterplan import choose, report, search, shapes
 from clusterplan.cli import app
 from clusterplan.errors import ClusterplanError
 from clusterplan.scenario import Scenario, override, resolve
@@ -84,16 +83,6 @@ def test_scaling_is_speed_for_each_device():
     assert_allclose(SCALED.efficiency, np.array(speed) / speed[0])
 
 
-def test_the_next_doubling_pays_while_time_and_cost_fall_together():
-    """With points at doublings nothing is interpolated."""
-    plans = [point.answer.plan for point in SCALED.points]
-    product = [float((p.run.progress.wall_s * p.run.cost.total_usd)[0]) for p in plans]
-    expected = (*(bool(after < before) for before, after in pairwise(product)), None)
-    assert SCALED.doubling_pays == expected
-    stops = SCALED.stops_at
-    assert (stops is None) == all(pays is not False for pays in expected)
-
-
 def test_front_and_knee():
     plans = [point.answer.plan for point in SCALED.points]
     wall = [float(p.run.progress.wall_s[0]) for p in plans]
@@ -102,6 +91,7 @@ def test_front_and_knee():
         beaten = any(wall[m] < wall[n] and cost[m] < cost[n] for m in range(len(plans)))
         assert SCALED.on_front[n] != beaten
     assert SCALED.on_front[SCALED.knee]
+    assert SCALED.knee == choose.knee(np.array(wall), np.array(cost), np.arange(len(wall)))
 
 
 def test_other_sweeps_do_not_scale():

@@ -19,6 +19,15 @@ MARGIN_STEP = 0.05
 """Differences of free memory below this share of the device do not matter."""
 
 
+KNEE_COST = 0.1
+"""assumed: with nothing asked, what a shorter run may cost over the cheapest one; what is between plans of this cost is
+within the ranges of their prices."""
+
+SHORTEST_RUN_S = 86_400.0
+"""assumed: with nothing asked no shorter run is looked for: what it takes to get and set up a cluster is not counted,
+and would be more than such a run. [s]"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """One row of one question's candidates."""
@@ -119,37 +128,42 @@ def alternatives(founds: list[Found], chosen: Choice) -> list[tuple[str, Choice]
     return others
 
 
-def knee(wall_s: FloatArray, cost_usd: FloatArray) -> int:
-    """Row of the time-cost front farthest below the straight line between its ends, both axes logarithmic.
+def shortest_run_s(wall_s: FloatArray, devices: IntArray) -> float:
+    """Length below which no run is looked for with nothing asked: less if even the smallest cluster is done sooner."""
+    return min(SHORTEST_RUN_S, float(wall_s[devices == devices.min()].min())) * (1 - 1e-9)
+
+
+def knee(wall_s: FloatArray, cost_usd: FloatArray, devices: IntArray) -> int:
+    """Row of the fastest plan that costs hardly more than the cheapest; of equally fast ones the cheapest.
+
+    Plans that take less than :data:`SHORTEST_RUN_S` are left out of both.
 
     Examples
     --------
     Halving the time is cheap at first and dear at last:
 
-    >>> knee(np.array([8.0, 4.0, 2.0]), np.array([1.0, 1.1, 4.0]))
+    >>> knee(np.array([8e5, 4e5, 2e5]), np.array([1.0, 1.1, 4.0]), np.array([8, 16, 32]))
     1
     """
-    order = np.lexsort((cost_usd, wall_s))
-    best = np.minimum.accumulate(cost_usd[order])
-    front = order[np.concatenate([[True], best[1:] < best[:-1]])]
-    x, y = np.log(wall_s[front]), np.log(cost_usd[front])
-    if len(front) < 3 or x[-1] == x[0] or y[0] == y[-1]:
-        return int(front[-1])
-    below = 1 - (x - x[0]) / (x[-1] - x[0]) - (y - y[-1]) / (y[0] - y[-1])
-    return int(front[np.argmax(below)])
+    long = np.flatnonzero(wall_s >= shortest_run_s(wall_s, devices))
+    near = long[cost_usd[long] <= cost_usd[long].min() * (1 + KNEE_COST) * (1 + 1e-9)]
+    return int(near[np.lexsort((cost_usd[near], wall_s[near]))[0]])
 
 
 def at_knee(founds: list[Found]) -> list[Found]:
-    """With nothing asked: feasible rows at least as fast as the knee of the time-cost front, to be ranked by cost."""
-    narrowed = []
+    """With nothing asked: feasible rows at least as fast as the knee, to be ranked by cost."""
+    if not any(f.feasible.any() for f in founds):
+        return founds
     walls = np.concatenate([f.outcome.progress.wall_s[f.feasible] for f in founds])
     costs = np.concatenate([f.outcome.cost.total_usd[f.feasible] for f in founds])
-    if not len(walls):
-        return founds
-    limit = walls[knee(walls, costs)] * (1 + 1e-9)
+    devices = np.concatenate([f.outcome.fleet.devices[f.feasible] for f in founds])
+    limit = walls[knee(walls, costs, devices)] * (1 + 1e-9)
+    shortest = shortest_run_s(walls, devices)
+    narrowed = []
     for f in founds:
-        slow = f.outcome.progress.wall_s > limit
-        narrowed.append(dataclasses.replace(f, broken={**f.broken, "slower than the knee": slow}))
+        wall = f.outcome.progress.wall_s
+        masks = {"slower than the knee": wall > limit, "shorter than a day": wall < shortest}
+        narrowed.append(dataclasses.replace(f, broken={**f.broken, **masks}))
     return narrowed
 
 

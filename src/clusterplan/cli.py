@@ -397,8 +397,8 @@ def levers(**given: Any) -> int:
         "clusterplan sweep gpt-1t --hardware dgx-h100 --deadline 120d --over site.usd_per_kwh=0.03:0.2 --format csv",
         "clusterplan sweep gpt-1t --hardware dgx-h100 --over deadline=90d,120d --over prices.it_life_years=4,6",
     ),
-    epilog="Over devices alone it says how the speed scales, which sizes are fastest for their cost, and where the "
-    "next doubling stops paying. Exit codes: 0 if any point has a plan, 3 if none; 1 and 2 as always.",
+    epilog="Over devices alone it says how the speed scales, which sizes are fastest for their cost, and where "
+    "more devices stop paying. Exit codes: 0 if any point has a plan, 3 if none; 1 and 2 as always.",
 )
 @takes(*QUESTION, "over", "points")
 def sweep(**given: Any) -> int:

@@ -57,6 +57,8 @@ class Demands:
     """Fewest and most devices, idle ones and spares included."""
     borderline: bool
     """Whether a plan inside the memory margin will do."""
+    joined_devices: int | None = None
+    """Most devices that the network joins, idle ones and spares included; None where it does not matter."""
 
 
 ROUNDING = 1e-9
@@ -76,6 +78,8 @@ def violated(demands: Demands, outcome: Run) -> dict[str, BoolArray]:
         masks["budget"] = outcome.cost.total_usd > demands.budget_usd
     if demands.power_w is not None:
         masks["site power"] = outcome.energy.peak_facility_w > demands.power_w
+    if demands.joined_devices is not None:
+        masks["network span"] = total > demands.joined_devices
     return masks
 
 
@@ -91,6 +95,7 @@ def upper_limits(demands: Demands) -> list[tuple[str, float, str, Callable[[Run]
         ("budget", demands.budget_usd, "USD", lambda r: r.cost.total_usd),
         ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
         ("devices", float(demands.devices[1]), "devices", lambda r: r.fleet.devices.astype(float)),
+        ("network span", demands.joined_devices, "devices", lambda r: r.fleet.devices.astype(float)),
     )
     return [(name, value, unit, measure) for name, value, unit, measure in limits if value is not None]
 

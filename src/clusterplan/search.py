@@ -17,6 +17,7 @@ from clusterplan.clock import best_clock, clocks
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.fixes import fixes
 from clusterplan.formulas import memory, reliability
+from clusterplan.hardware import Machine
 from clusterplan.layer import Question, price_layers
 from clusterplan.layout import (
     OFFLOAD,
@@ -37,7 +38,13 @@ from clusterplan.run import FULL_CLOCK, Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
 from clusterplan.scenario import AUTO, LAYOUT, Resolved, Scenario, parse_layout, parse_ramp
 from clusterplan.space import Fixed
-from clusterplan.units import format_bandwidth, format_bytes, format_count, format_time
+from clusterplan.units import (
+    format_bandwidth,
+    format_bytes,
+    format_count,
+    format_fraction,
+    format_time,
+)
 from clusterplan.workload import Format
 
 SURE = 0.9
@@ -57,6 +64,8 @@ SMALL_JOB_DEVICES = 4096
 SMALL_JOB_FACTOR = 28.8 / 7.9
 """Jobs of fewer devices fail more often than rates of large ones say: 1,024 devices every 7.9 h, where the rate of the
 fleet gives 28.8 h (A. Kokolis et al., HPCA 2025, arXiv:2410.21680)."""
+STAFF = 0.5
+"""A plan whose staff is a larger share of its cost is remarked on."""
 FULL = 0.5
 """A plan that takes more of its storage is warned of."""
 TELLING = 0.005
@@ -68,8 +77,8 @@ def fixed_axes(resolved: Resolved) -> Fixed:
     return Fixed(**{f.name: getattr(resolved.scenario, f.name) for f in fields(Fixed)})
 
 
-def demands_of(resolved: Resolved) -> Demands:
-    """What the scenario asks for."""
+def demands_of(resolved: Resolved, *machines: Machine) -> Demands:
+    """What the scenario asks for, and that the network of one of the machines joins all devices."""
     scenario = resolved.scenario
     return Demands(
         deadline_s=scenario.deadline_s,
@@ -78,6 +87,7 @@ def demands_of(resolved: Resolved) -> Demands:
         power_w=resolved.site.power_w,
         devices=resolved.devices,
         borderline="borderline" in scenario.allow,
+        joined_devices=max((machine.largest_cluster for machine in machines), default=None),
     )
 
 
@@ -132,13 +142,17 @@ def benches(resolved: Resolved, index: int, objective: str) -> Iterator[Bench]:
             clock_fraction=clock,
         )
         circumstances = circumstances_of(resolved, index, clock)
-        yield make_bench(question, circumstances, demands_of(resolved), objective, fixed, allow)
+        yield make_bench(question, circumstances, demands_of(resolved, machine), objective, fixed, allow)
 
 
 def reasons_against(resolved: Resolved, index: int) -> list[str]:
     """Why no layout can run on a machine; empty if there is no reason."""
     machine = resolved.hardware[index]
     reasons = run.unsupported(circumstances_of(resolved, index))
+    is_torus = any(tier.topology == "torus" for tier in machine.fabric.tiers)
+    if is_torus and machine.system.scaleup_topology != "torus":
+        text = f"joins the torus links of its own kind of devices, and {machine.system.name} has none"
+        reasons.append(f"{machine.fabric.name} {text}; its default is {machine.system.fabric}")
     if resolved.job.precision not in machine.formats:
         known = ", ".join(machine.formats) or "none"
         reasons.append(
@@ -192,15 +206,24 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
         evaluated=tally.evaluated,
     )
     if chosen is None:
-        stops = blocking(founds, demands_of(resolved)) if founds else ()
+        machines = [resolved.hardware[index] for index in indices]
+        stops = blocking(founds, demands_of(resolved, *machines)) if founds else ()
         return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons), blocking=stops)
     plan = at_best_clock(resolved, chosen.plan(), objective)
+    others = alternatives(ranked, chosen)
+    said = []
+    cheapest = best_choice(looked)[0] if asked == "knee" else None
+    if cheapest is not None and cheapest.devices != chosen.devices:
+        others = [("least cost", cheapest), *others]
+        if cheapest.devices > chosen.devices:
+            text = "what it takes to get and set up a cluster is not counted; --deadline asks for one"
+            said = [f"runs of less than a day are not looked for with nothing asked, since {text}"]
     return dataclasses.replace(
         base,
         plan=plan,
         ties=ties,
-        alternatives=tuple((why, other.plan()) for why, other in alternatives(ranked, chosen)[:4]),
-        warnings=(*resolved.warnings, *reasons, *warnings(plan)),
+        alternatives=tuple((why, other.plan()) for why, other in others[:4]),
+        warnings=(*resolved.warnings, *reasons, *said, *warnings(plan)),
         blocking=stuck(plan),
         beside=beside(resolved, plan, ranked, objective, indices),
     )
@@ -275,6 +298,14 @@ def warnings(plan: Plan) -> list[str]:
     sure = plan.run.progress.deadline_probability
     if sure is not None and float(sure[0]) < SURE:
         found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence {SURE} plans for more")
+    cost = plan.run.cost
+    staff = float((cost.staff_usd / cost.total_usd)[0])
+    if staff > STAFF:
+        people = f"{plan.circumstances.prices.staff_persons:g} people of {plan.circumstances.prices.name}"
+        found.append(
+            f"staff is {format_fraction(staff)} of the cost: {people}, however small the cluster; "
+            "--set prices.staff_persons=N counts those that this run needs"
+        )
     if plan.verdict == "borderline":
         found.append("memory is inside the safety margin; expect to tune the allocator")
     if best is None:
@@ -455,6 +486,7 @@ def estimate(resolved: Resolved) -> Answer:
         mode, cuts, fits = least_recompute(question, cuts, layouts)
         chosen = (f"recompute is not given; {mode} is the least with which it fits",) if fits else ()
     plan = make_plan(question, circumstances_of(resolved, 0, question.clock_fraction), cuts, layouts)
+    check_joined(plan)
     asked = objective_of(resolved)
     plan = at_best_clock(resolved, plan, "cost" if asked == "knee" else asked)
     stops = (*memory_blocking(plan), *stuck(plan))
@@ -469,6 +501,16 @@ def estimate(resolved: Resolved) -> Answer:
         by_stage=True,
         fixes=() if plan.verdict == "fits" else fixes(question, cuts, layouts),
     )
+
+
+def check_joined(plan: Plan) -> None:
+    """Raise if the spares and idle devices of a layout are more than the network joins besides those at work."""
+    fleet, machine = plan.run.fleet, plan.question.machine
+    if int(fleet.devices[0]) > machine.largest_cluster:
+        used, total = int(fleet.used_devices[0]), int(fleet.devices[0])
+        text = f"{used:,} devices at work are {total:,} with spare and idle ones"
+        joined_text = f"{machine.fabric.name} joins at most {machine.largest_cluster:,}"
+        raise LayoutError(f"{text}, and {joined_text}", where="layout")
 
 
 def least_recompute(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[str, Cuts, bool]:
@@ -602,7 +644,7 @@ def check_legal(question: Question, cuts: Cuts, layouts: Layouts, problems: list
     ]
     machine = question.machine
     if int(used_devices(layouts, cuts)[0]) > machine.largest_cluster:
-        problems.append(f"{machine.fabric.name} joins at most {machine.largest_cluster} devices")
+        problems.append(f"{machine.fabric.name} joins at most {machine.largest_cluster:,} devices")
     problems += [repairs(name, layouts, cuts, limits) for name in broken]
     if problems:
         raise LayoutError("; ".join(problems), where="layout")

@@ -54,17 +54,10 @@ class Scaling:
     points: tuple[Point, ...]
     efficiency: FloatArray
     """Speed for each device over that of the smallest."""
-    doubling_pays: tuple[bool | None, ...]
-    """Whether twice the devices lower time × cost; None where twice is beyond the sweep."""
     on_front: tuple[bool, ...]
     """Whether no other point is faster and cheaper."""
     knee: int
-    """Point of the front where more devices stop paying."""
-
-    @property
-    def stops_at(self) -> Point | None:
-        """Smallest point from which the next doubling does not pay; None if all that are known do."""
-        return next((p for p, pays in zip(self.points, self.doubling_pays, strict=True) if pays is False), None)
+    """Point of the front where more devices stop paying: what ``size`` takes if nothing is asked."""
 
 
 _NUMBER = re.compile(r"([-+]?[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(.*)")
@@ -177,13 +170,6 @@ def scaling(axes: Sequence[Axis], points: Sequence[Point]) -> Scaling | None:
     found, plans, devices = [found[n] for n in order], [plans[n] for n in order], devices[order]
     wall = np.array([float(plan.run.progress.wall_s[0]) for plan in plans])
     cost = np.array([float(plan.run.cost.total_usd[0]) for plan in plans])
-    # In a log-log plot time and cost are close to straight lines between neighbours.
-    product = np.log(wall * cost)
-    twice = np.interp(np.log(2 * devices), np.log(devices), product)
-    pays = tuple(
-        bool(after < before) if 2 * count <= devices[-1] * (1 + 1e-9) else None
-        for count, before, after in zip(devices, product, twice, strict=True)
-    )
     front = tuple(
         not any(
             (wall[m] <= wall[n] and cost[m] <= cost[n]) and (wall[m], cost[m]) != (wall[n], cost[n])
@@ -194,7 +180,6 @@ def scaling(axes: Sequence[Axis], points: Sequence[Point]) -> Scaling | None:
     return Scaling(
         points=tuple(found),
         efficiency=wall[0] * devices[0] / (wall * devices),
-        doubling_pays=pays,
         on_front=front,
-        knee=knee(wall, cost),
+        knee=knee(wall, cost, devices),
     )

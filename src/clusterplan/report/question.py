@@ -8,7 +8,7 @@ from clusterplan.report.blocks import Block, Document
 from clusterplan.units import say
 
 _OBJECTIVES: Mapping[str, str] = {
-    "knee": "where more devices stop paying",
+    "knee": "shortest run of a day or more for at most 10 % over the least cost",
     "wall": "shortest run",
     "devices": "fewest devices",
 }

@@ -28,8 +28,8 @@ FIGURES = (
 )  # fmt: skip
 """Figures of a plan that a point has, by their place in its document."""
 
-RULE = "the next doubling pays while it lowers time × cost: time falls by a larger factor than cost rises"
-"""When more devices stop paying."""
+RULE = "the fastest of a day or more for at most 10 % over the least cost"
+"""Where more devices stop paying: :func:`clusterplan.choose.knee`."""
 
 
 def sweep_document(
@@ -61,14 +61,11 @@ def sweep_document(
         for number, point in enumerate(scaled.points):
             rows[place[id(point)]]["scaling"] = {
                 "efficiency": float(scaled.efficiency[number]),
-                "doubling_pays": scaled.doubling_pays[number],
                 "on_front": scaled.on_front[number],
                 "is_knee": number == scaled.knee,
             }
-        stops = scaled.stops_at
         document["scaling"] = {
             "rule": RULE,
-            "stops_paying_at_devices": None if stops is None else rows[place[id(stops)]]["devices"],
             "knee_devices": rows[place[id(scaled.points[scaled.knee])]]["devices"],
         }
     return document
@@ -121,10 +118,8 @@ def sweep_blocks(document: Document) -> Iterator[Block]:
     ]
     caption = ""
     if scaled:
-        stops = scaled["stops_paying_at_devices"]
-        known = f"it stops at {stops:,} devices" if stops else "it does to the end of the sweep"
         caption = (
-            f"* fastest for its cost, ** the knee of those, {scaled['knee_devices']:,} devices. Here {RULE}; {known}. "
+            f"* no other is faster and cheaper; ** {RULE}: {scaled['knee_devices']:,} devices. "
             "Scaling: speed of a device over that in the smallest cluster."
         )
     right = tuple(range(1, 1 + len(shown)))
