@@ -5,6 +5,7 @@ Outputs of the commands in the README stand in ``tests/golden``. After a change 
 """
 
 import functools
+import csv
 import json
 import math
 import os
@@ -554,6 +555,26 @@ def test_output_files(tmp_path, name, more, start):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.parametrize("name", ["plan.xlsx", "plan.html", "plan.toml"])
+def test_a_table_is_not_written_into_a_file_of_another_kind(tmp_path, name):
+    result = run("estimate", *ONE, "-o", tmp_path / name)
+    assert result.exit_code == 2
+    assert ".json, .jsonl, .csv, .md" in result.stderr
+    assert not list(tmp_path.iterdir())
+    assert run("estimate", *ONE, "-o", tmp_path / name, "--format", "table").exit_code == 0
+
+
+def test_a_confidence_without_a_deadline_is_said_to_do_nothing():
+    with_one = (*SMALL, "--confidence", "0.9")
+    assert any("without one it does nothing" in one for one in document_of(*with_one)["warnings"])
+    assert not any("it does nothing" in one for one in document_of(*with_one, "--deadline", "90d")["warnings"])
+    assert not any("it does nothing" in one for one in document_of(*SMALL)["warnings"])
+
+
+def document_of(*arguments):
+    return json.loads(run("size", *arguments, "--json").stdout)
+
+
 def test_a_dash_is_standard_output():
     assert run("estimate", *ONE, "--json", "-o", "-").stdout == small_json()
 
@@ -890,6 +911,16 @@ def test_validate_names_files_that_are_no_tables(tmp_path):
     with huge.open("wb") as stream:
         stream.truncate(2**30)
     refused(run("validate", huge), "huge.csv", "has 1,073,741,824 bytes; at most 67,108,864 are read")
+
+
+def test_validate_with_no_row_that_can_be_used_says_why(tmp_path):
+    table = tmp_path / "runs.csv"
+    rows = list(csv.DictReader(RUNS.read_text().splitlines()))[:2]
+    with table.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "layers": ""} for row in rows)
+    refused(run("validate", table), str(table), "no row can be used", "(2)")
 
 
 def test_validate_says_what_is_wrong_as_json_if_the_answer_would_be_json(tmp_path):

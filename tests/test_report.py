@@ -145,6 +145,24 @@ def compared(*documents):
     return comparison([{**one, "inputs": {**INPUTS, "hardware": names}} for one in documents])
 
 
+def test_layouts_that_are_none_are_told_apart_from_those_refused():
+    """What is refused is of what was considered; what breaks a rule of legality is beside it."""
+    text = render(answer(rejected={"memory": 5, "deadline": 2, "batch near its target": 90}), "table")
+    assert "refused    memory 5, deadline 2" in text
+    assert "not tried  batch near its target 90" in text
+
+
+def test_devices_of_an_estimate_are_those_at_work():
+    """Of `size` they are all there are."""
+    asked = {**INPUTS, "devices": [4480, 4480]}
+    assert "4,480 at work (--devices), 64 spare" in render(answer(inputs={**asked, "objective": "none"}), "table")
+    assert "4,480 at work, 64 spare" in render(answer(inputs=asked), "table")
+
+
+def test_a_model_on_standard_input_has_a_heading():
+    assert render(answer(inputs={**INPUTS, "model": "-"}), "table").startswith("config.json on standard input, ")
+
+
 # --- Numbers ----------------------------------------------------------------------------------------------------
 
 

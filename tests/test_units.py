@@ -253,7 +253,7 @@ def test_a_refused_unit_names_the_nearest(text, dimension, nearest):
     ("text", "dimension", "reason"),
     [
         ("1.5", "devices", "not a whole number"),
-        ("0.5", "tokens", "less than 1 tokens"),
+        ("0.5", "tokens", "less than 1 token"),
         ("200M", "devices", "more than 100,000,000 devices"),
         ("101%", "fraction", "more than 1"),
         ("1e4 years", "time", "more than 1,000 years"),
@@ -317,6 +317,16 @@ def test_ranges(text, expected):
 def test_broken_ranges(text):
     with pytest.raises(QuantityError, match=r"^--devices: cannot read"):
         parse_range(text, where="--devices")
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks", "nearest"), [("1000:", "largest", "1000:1M"), (" : 2,000", "smallest", "1:2,000")]
+)
+def test_an_open_range_names_what_it_lacks(text, lacks, nearest):
+    with pytest.raises(QuantityError, match=f"its {lacks} number is missing") as caught:
+        parse_range(text)
+    assert caught.value.nearest == (nearest,)
+    assert parse_range(nearest)
 
 
 def test_a_range_the_wrong_way_round_names_the_right_one():

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clusterplan.plan import Answer
     from clusterplan.report import Page
     from clusterplan.scenario import Resolved, Scenario
+    from clusterplan.validate import Judged
 
 INFEASIBLE = 3
 BUG = 70
@@ -86,7 +87,11 @@ OPTIONS: dict[str, Any] = {
     "hardware": _texts("--hardware", "S[,S]", "Systems, as dgx-h100,gb200-nvl72."),
     "tokens": _text("--tokens", "N", "Tokens to train on: 15T, 15_000B. [default: 20 per active parameter]"),
     "deadline": _text("--deadline", "TIME", "When it must be done: 90d, 12 weeks."),
-    "devices": _text("--devices", "N|A:B", "Number of devices, or fewest and most."),
+    "devices": _text(
+        "--devices",
+        "N|A:B",
+        "All devices of the cluster, spares included, or fewest and most; of estimate those at work.",
+    ),
     "budget": _text("--budget", "USD", "Most that it may cost: 80M."),
     "power": _text("--power", "POWER", "Most that the site may draw: 50MW."),
     "objective": _text("--objective", "NAME", "What is to be least: wall, cost, energy, carbon, devices."),
@@ -485,6 +490,7 @@ def validate(
 
         with _progress() as progress:
             judged = Judge(catalog).rows(rows, _counting(progress, len(rows)))
+        _complain_of_rows(judged, printable(files[0]))
         document = report.validation_document(judged, [printable(file) if runs else file.name for file in files])
         if plot is not None:
             from clusterplan.report.plot import scatter_svg
@@ -492,6 +498,16 @@ def validate(
             write_atomically(plot, scatter_svg(document["rows"]), force=given["force"])
         write(document)
     return 0
+
+
+def _complain_of_rows(judged: Sequence[Judged], where: str) -> None:
+    """Say why no row can be used, if none can."""
+    from collections import Counter
+
+    reasons = Counter(one.skipped for one in judged if one.skipped is not None)
+    if len(judged) == sum(reasons.values()):
+        told = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common())
+        raise ClusterplanError(f"no row can be used: {told}", where=where)
 
 
 @app.command(
@@ -894,6 +910,10 @@ def _simulated(answer: Answer, drawn: dict[str, Any] | None, progress: Callable[
 # --- Writing ----------------------------------------------------------------------------------------------------
 
 
+NO_TABLE = ("xlsx", "xls", "ods", "html", "htm", "pdf", "toml", "yaml", "yml", "tsv", "parquet")
+"""Endings of files that a plain table does not belong into."""
+
+
 def _form(given: dict[str, Any]) -> str:
     """Form of the output: what was asked for, else what the name of the file says, else a table."""
     asked, as_json, file = given.get("format"), given.get("as_json"), given.get("output")
@@ -905,6 +925,9 @@ def _form(given: dict[str, Any]) -> str:
     if as_json:
         return "json"
     suffix = file.suffix[1:].lower() if file is not None else ""
+    if asked is None and suffix in NO_TABLE:
+        forms = ", ".join(f".{form}" for form in known[1:])
+        raise typer.BadParameter(f"no .{suffix} is written; forms: {forms}, or --format", param_hint="--output")
     return asked or (suffix if suffix in known else "table")
 
 

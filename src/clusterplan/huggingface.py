@@ -114,9 +114,10 @@ def read_model(text: str, where: str) -> tuple[Model, list[str]]:
     for layer in layers:
         if layer.moe and layer.moe.top_k > layer.moe.experts + layer.moe.zero_experts:
             keys.fail(f"{layer.moe.top_k} experts per token are more than the {layer.moe.experts} that there are")
+    place = "standard input" if where == "-" else where
     model = Model(
         name=_name(keys),
-        source=f"{where} (config.json, model_type {keys.text('model_type') or 'absent'})",
+        source=f"{place} (config.json, model_type {keys.text('model_type') or 'absent'})",
         layers=len(layers),
         hidden=keys.hidden,
         vocab=keys.whole(*VOCAB, most=LARGEST_TABLE),

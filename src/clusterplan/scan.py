@@ -302,7 +302,7 @@ def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) 
     """Pairs that fit with the most replicas and the sharding that needs least: no layout of theirs needs less."""
     least, most = replica_range(bench, pairs)
     rows = np.flatnonzero(most >= least)
-    tally.rejected["devices"] += len(most) - len(rows)
+    tally.rejected["a replica within devices and batch"] += len(most) - len(rows)
     if not len(rows):
         return rows
     peak = least_bytes(bench, pairs.take(rows), stages.at(rows), most[rows])

@@ -671,6 +671,8 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         confidence = notes.default("confidence", float(defaults.confidence))
     elif confidence >= 1:
         raise ClusterplanError("no run is certain; nearest: 0.99", where=option("confidence"))
+    elif scenario.deadline_s is None:
+        warnings = [*warnings, "a confidence says with what probability a deadline is met; without one it does nothing"]
     cooling, prices, storage = named(Cooling, "cooling"), named(Prices, "prices"), named(Storage, "storage")
     parts = [part for one in hardware for part in (one.accelerator, one.system, one.fabric, one.stack)]
     return Resolved(

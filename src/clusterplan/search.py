@@ -299,7 +299,7 @@ def warnings(plan: Plan) -> list[str]:
     if sure is not None and float(sure[0]) < SURE:
         found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence {SURE} plans for more")
     cost = plan.run.cost
-    staff = float((cost.staff_usd / cost.total_usd)[0])
+    staff = 0.0 if cost.staff_usd is None else float((cost.staff_usd / cost.total_usd)[0])
     if staff > STAFF:
         people = f"{plan.circumstances.prices.staff_persons:g} people of {plan.circumstances.prices.name}"
         found.append(

@@ -645,6 +645,15 @@ def parse_range(text: str, *, where: str = "", what: str = "devices") -> tuple[i
             f"known forms: 16384, 1024:16384, 1k:16k",
             where=where,
         )
+    if len(ends) == 2 and bool(ends[0].strip()) != bool(ends[1].strip()):
+        known, lacks = (ends[0], "largest") if ends[0].strip() else (ends[1], "smallest")
+        parse(known, "devices" if what == "devices" else "count", where=where)  # what is there must be right first
+        closed = f"{known.strip()}:1M" if lacks == "largest" else f"1:{known.strip()}"
+        raise QuantityError(
+            f"cannot read {_quoted(text)} as a range of {what}: its {lacks} number is missing",
+            where=where,
+            nearest=(closed,),
+        )
     low, high = (parse(end, "devices" if what == "devices" else "count", where=where) for end in (ends[0], ends[-1]))
     if low > high:
         raise QuantityError(
@@ -727,6 +736,8 @@ def format_count(value: float, noun: str = "") -> str:
     --------
     >>> format_count(16384, "devices"), format_count(405_853_388_800), format_count(419.27, "interruptions")
     ('16,384 devices', '406B', '419 interruptions')
+    >>> format_count(1, "tokens")
+    '1 token'
     """
 
     def write(count: float) -> str:
@@ -735,7 +746,8 @@ def format_count(value: float, noun: str = "") -> str:
         number, _, letter = _scaled(count, _COUNT_STEPS).partition(" ")
         return _without_zeros(number) + letter
 
-    return f"{_said(value, write)} {noun}".rstrip()
+    text = _said(value, write)
+    return f"{text} {noun.removesuffix('s') if text == '1' else noun}".rstrip()
 
 
 def format_bytes(value_bytes: float) -> str:
@@ -863,7 +875,8 @@ def say(value: float, dimension: Dimension) -> str:
     if dimension in {"tokens", "parameters", "devices", "count"}:
         noun = "" if dimension == "count" else dimension
         if dimension == "devices" or value < M:
-            return f"{value:,.0f} {noun}".rstrip()
+            text = f"{value:,.0f}"
+            return f"{text} {noun.removesuffix('s') if text == '1' else noun}".rstrip()
         return f"{format_count(value, noun)} ({value:,.0f})"
     write, unit = _FORMATS[dimension]
     short = write(value)

@@ -80,7 +80,13 @@ def _shape_rows(plan: Document, inputs: Document, critical: Document | None) -> 
         "cluster",
         f"{plan['devices']:,} devices = {counted(plan['nodes'], 'node')} of {plan['hardware']}{racks}",
     )
-    yield "", f"{plan['used_devices']:,} at work, {plan['spare_devices']:,} spare, {plan['idle_devices']:,} idle"
+    # To `estimate` the number of devices is of those at work; spares come on top.
+    is_at_work = inputs["objective"] == "none" and list(inputs["devices"]) == 2 * [plan["used_devices"]]
+    asked = " (--devices)" if is_at_work and plan["devices"] > plan["used_devices"] else ""
+    yield (
+        "",
+        f"{plan['used_devices']:,} at work{asked}, {plan['spare_devices']:,} spare, {plan['idle_devices']:,} idle",
+    )
     names = {"tp": "tensor", "cp": "context", "pp": "pipeline", "dp": "data"}
     axes = [f"{name} {layout[key]:,}" for key, name in names.items() if layout[key] > 1] or ["one device"]
     yield "split", f"{layout['name']}: {' × '.join(axes)}"
@@ -221,8 +227,7 @@ def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     if run.get("deadline_probability") is not None:
         yield (
             "deadline",
-            f"{say(inputs['deadline_s'], 'time')}, met with a probability of "
-            f"{format_fraction(run['deadline_probability'])}",
+            f"{say(inputs['deadline_s'], 'time')}, met with a probability of {_odds(run['deadline_probability'])}",
         )
     failures = format_count(run["expected_interruptions"], "interruptions")
     mtbf = "never" if run["mtbf_s"] is None else f"every {format_time(run['mtbf_s'])}"
@@ -346,14 +351,38 @@ def _unit_costs(cost: Document) -> str:
     return "\n".join(lines)
 
 
+AFTER = {
+    "far behind the fastest", "memory", "host memory", "devices", "deadline", "budget", "site power", "network span",
+}  # fmt: skip
+"""What layouts that were considered fell to; the rest is no legal layout and is not among them."""
+
+LEAST_ODDS = 0.001
+
+
+def _odds(probability: float) -> str:
+    """A probability; one that is next to none is not told to three digits.
+
+    Examples
+    --------
+    >>> _odds(0.58), _odds(2e-12)
+    ('58.0 %', 'less than 0.1 %')
+    """
+    return (
+        f"less than {LEAST_ODDS:.1%}".replace("%", " %") if probability < LEAST_ODDS else format_fraction(probability)
+    )
+
+
 def _search_rows(document: Document) -> Iterator[tuple[str, str]]:
     search = document["search"]
     if search["considered"] > 1:
         ties = search["ties"]
         near = f"; {ties:,} as good as the best within the error" if ties else ""
         yield "looked at", f"{search['considered']:,} considered, {search['evaluated']:,} evaluated{near}"
-    if counts := counts_said(document["rejected"]):
+    before = {name: count for name, count in document["rejected"].items() if name not in AFTER}
+    if counts := counts_said({name: count for name, count in document["rejected"].items() if name in AFTER}):
         yield "refused", counts
+    if counts := counts_said(before):
+        yield "not tried", counts
     if given := document.get("beside"):
         yield "your layout", f"{given['layout']}: {_beside(given)}"
 

@@ -32,4 +32,5 @@ def question_block(inputs: Document) -> Block:
     if inputs.get("currency", "USD") != "USD":
         texts.append(f"amounts in {inputs['currency']}, {inputs['usd_rate']:g} for a USD on {inputs['rate_date']}")
     rows = tuple(("", text) for text in texts if text)
-    return Block(title=f"{inputs['model']}, {say(inputs['tokens'], 'tokens')}", rows=rows, are_notes=True)
+    model = "config.json on standard input" if inputs["model"] == "-" else inputs["model"]
+    return Block(title=f"{model}, {say(inputs['tokens'], 'tokens')}", rows=rows, are_notes=True)
