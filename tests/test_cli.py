@@ -4,8 +4,8 @@ Outputs of the commands in the README stand in ``tests/golden``. After a change 
 ``CLUSTERPLAN_REWRITE_GOLDEN=1 pytest tests/test_cli.py -k golden`` writes them anew; read the difference.
 """
 
-import functools
 import csv
+import functools
 import json
 import math
 import os
