@@ -663,7 +663,7 @@ def test_an_interrupt_leaves_with_130_and_no_file(tmp_path):
     environment["PYTHONPATH"] = str(SOURCE)
     slow = (
         "import clusterplan.search as s, time\n"
-        "def size(*_):\n"
+        "def size(*_, **__):\n"
         "    print('begun', flush=True)\n"
         "    time.sleep(30)\n"
         "s.size = size\n"
@@ -677,6 +677,28 @@ def test_an_interrupt_leaves_with_130_and_no_file(tmp_path):
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert b"Traceback" not in errors
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupted_search_prints_the_best_so_far_and_writes_no_file(tmp_path, monkeypatch):
+    from clusterplan import scan
+
+    look = scan.timed
+    batches = []
+
+    def pressed(*given):
+        batches.append(given)
+        if len(batches) == 3:
+            raise KeyboardInterrupt
+        return look(*given)
+
+    monkeypatch.setattr(scan, "PAIRS_AT_ONCE", 16)
+    monkeypatch.setattr(scan, "timed", pressed)
+    result = run("size", *SMALL, "-o", tmp_path / "plan.txt", "--save", tmp_path / "job.toml")
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert "interrupted: this is the best" in result.stdout
+    assert "Step" in result.stdout
     assert not list(tmp_path.iterdir())
 
 
@@ -745,7 +767,7 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch):
         assert terminal.text == ""
         now[0] = 1.5
         progress(0.5, "best so far: 100 days")
-        assert terminal.text == "\r 50% best so far: 100 days"
+        assert terminal.text == "\r[######------] 50% best so far: 100 days"
         progress(0.6, "too soon after")
         assert "too soon" not in terminal.text
     assert terminal.text.endswith("\r")

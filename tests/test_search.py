@@ -2,13 +2,14 @@
 
 import itertools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from clusterplan import run, search, shapes, space, step
+from clusterplan import run, scan, search, shapes, space, step
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.hardware import Fabric
@@ -722,3 +723,51 @@ def test_both_directions_hold_two_copies_and_hide_experts():
     assert both.step.time.ep_exposed_s < plain.step.time.ep_exposed_s
     assert both.step.time.contention_s > plain.step.time.contention_s
     assert both.step.time.bubble_s < plain.step.time.bubble_s
+
+
+# Interrupts -----------------------------------------------------------------------------------------------------------
+
+
+def interrupting(after):
+    """Progress at which somebody presses the key, once so many batches are done."""
+    told = []
+
+    def progress(share, text):
+        told.append((share, text))
+        if len(told) == after:
+            raise KeyboardInterrupt
+
+    return progress, told
+
+
+def test_an_interrupted_search_gives_the_best_so_far_if_it_may(monkeypatch):
+    monkeypatch.setattr(scan, "PAIRS_AT_ONCE", 16)
+    progress, told = interrupting(3)
+    answer = search.size(asked(), progress, may_stop=True)
+    assert len(told) == 3
+    assert answer.is_interrupted
+    assert answer.feasible
+    assert any("interrupted" in text for text in answer.warnings)
+    whole = search.size(asked())
+    assert not whole.is_interrupted
+    assert answer.considered < whole.considered
+    assert amount("wall", answer.plan.run)[0] >= 0.9 * amount("wall", whole.plan.run)[0]
+
+
+def test_an_interrupt_is_an_exception_elsewhere(monkeypatch):
+    monkeypatch.setattr(scan, "PAIRS_AT_ONCE", 16)
+    with pytest.raises(KeyboardInterrupt):
+        search.size(asked(), interrupting(3)[0])
+    with pytest.raises(KeyboardInterrupt):  # nothing feasible was found until then
+        search.size(asked(budget_usd=1.0), interrupting(3)[0], may_stop=True)
+
+
+def test_progress_of_all_parts_runs_from_nothing_to_the_whole(monkeypatch):
+    monkeypatch.setattr(scan, "PAIRS_AT_ONCE", 64)
+    told = []
+    search.size(asked(hardware=("dgx-h100", "gb200-nvl72")), lambda share, text: told.append((share, text)))
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.5
+    assert shares[-1] == 1
+    assert re.fullmatch(r"[\d,]+ layouts, [\d.,]+[MB]?/s; fastest so far [\d.,]+[MB]? tokens/s", told[-1][1])

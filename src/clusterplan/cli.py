@@ -275,8 +275,12 @@ def size(**given: Any) -> int:
         from clusterplan import search
 
         with _progress() as progress:
-            answer = search.size(resolved, progress)
-            document = _simulated(answer, drawn, progress)
+            answer = search.size(resolved, progress, may_stop=True)
+            document = answer.document() if answer.is_interrupted else _simulated(answer, drawn, progress)
+        if answer.is_interrupted:
+            _say("interrupted; this is the best so far, and no file is written")
+            write(document, to_files=False)
+            return INTERRUPTED
         write(document, resolved.scenario)
     return 0 if answer.feasible else INFEASIBLE
 
@@ -946,13 +950,14 @@ def _output(given: dict[str, Any]) -> Iterator[Callable[..., None]]:
         if path is not None:
             _refuse_unwritable(path, force=force)
 
-    def write(document: dict[str, Any], scenario: Scenario | None = None) -> None:
+    def write(document: dict[str, Any], scenario: Scenario | None = None, *, to_files: bool = True) -> None:
         from dataclasses import replace
 
         from clusterplan.files import write_atomically
         from clusterplan.report import Page, render
 
-        page = Page() if file is not None else _page(given)
+        is_file = file is not None and to_files
+        page = Page() if is_file else _page(given)
         page = replace(
             page, sources=bool(given.get("sources")), stages=bool(given.get("all_stages")), rows=bool(given.get("rows"))
         )
@@ -961,7 +966,7 @@ def _output(given: dict[str, Any]) -> Iterator[Callable[..., None]]:
             from clusterplan.scenario import dump
 
             write_atomically(save, dump(scenario), force=force)
-        if file is not None:
+        if file is not None and to_files:
             write_atomically(file, text, force=force)
         else:
             _print(text)
@@ -1054,6 +1059,8 @@ def _complain(problem: ClusterplanError, *, as_json: bool) -> None:
 QUIET_S = 1.0
 """Nothing is said about work that is done sooner."""
 BETWEEN_S = 0.2
+BAR = 12
+"""Characters of the bar."""
 
 
 @contextmanager
@@ -1072,7 +1079,8 @@ def _progress() -> Iterator[Callable[[float, str], None] | None]:
         if now - begin < QUIET_S or now - last < BETWEEN_S:
             return
         last = now
-        line = f"{share:4.0%} {text}"[:78]
+        done = int(BAR * min(share, 1.0))
+        line = f"[{'#' * done}{'-' * (BAR - done)}]{share:4.0%} {text}"[:78]
         stream.write(f"\r{line:<{shown}}")
         stream.flush()
         shown = len(line)

@@ -429,6 +429,8 @@ class Answer:
     """Whether the document has the memory of every stage."""
     beside: Mapping[str, Any] | None = None
     """Rank of a layout that was given, and what it would cost to take it; None if none was given."""
+    is_interrupted: bool = False
+    """Whether the search was cut short, so that the plan is only the best so far."""
     fixes: tuple[Fix, ...] = ()
     """Changes that would save memory."""
 

@@ -8,6 +8,7 @@ of layouts on equally many devices those far behind the fastest are dropped befo
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -34,6 +35,7 @@ from clusterplan.plan import Demands, amount, shortfall, usable_host_bytes, viol
 from clusterplan.run import Circumstances, Run
 from clusterplan.space import Fixed
 from clusterplan.step import Pipelines, StageTable
+from clusterplan.units import format_count
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done and a word on the best so far."""
@@ -110,9 +112,14 @@ class Tally:
     rejected: Counter[str] = field(default_factory=Counter)
     least_bytes: float = np.inf
     """Least memory that any layout needs. [byte]"""
+    may_stop: bool = False
+    """Whether a keyboard interrupt ends the search with what it has; else it is an exception as everywhere."""
+    stopped_at: float | None = None
+    """Share of the pairs that had been looked at when it was interrupted; None if it was not."""
 
     def add(self, other: Tally) -> None:
         """Count another search's candidates too."""
+        self.stopped_at = self.stopped_at if other.stopped_at is None else other.stopped_at
         self.considered += other.considered
         self.evaluated += other.evaluated
         self.rejected += other.rejected
@@ -417,26 +424,36 @@ def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None
     kept: list[Candidates] = []
     held = 0  # rows that were left when those behind were dropped last
     total_pairs = len(bench.pairs.cut)
-    for start in range(0, total_pairs, PAIRS_AT_ONCE):
-        pairs = bench.pairs.take(slice(start, start + PAIRS_AT_ONCE))
-        stages = bench.stages(pairs.cut, pairs.pipe)
-        fit = fitting_pairs(bench, pairs, stages, tally)
-        least, most = replica_range(bench, pairs)
-        replicas, rows = ladder(bench, pairs.take(fit), least[fit], most[fit])
-        missed = np.bincount(rows, minlength=len(fit)) == 0  # only a fixed batch leaves a pair without any
-        tally.rejected["batch divides by dp × micro-batch"] += int(np.sum(missed))
-        for begin in range(0, len(rows), LAYOUTS_AT_ONCE):
-            pair = fit[rows[begin : begin + LAYOUTS_AT_ONCE]]
-            dp = replicas[begin : begin + LAYOUTS_AT_ONCE] * pairs.stride[pair]
-            for method in bench.methods:
-                columns = (np.full(len(pair), m) for m in method)
-                layouts = bench.expand(pairs.cut[pair], pairs.pipe[pair], dp, *columns)
-                kept.append(timed(bench, layouts, stages.at(pair), fastest, tally))
-        if sum(k.layouts.size for k in kept) > 2 * held + 8 * LAYOUTS_AT_ONCE:
-            kept = [behind_dropped(Candidates.joined(kept), fastest)]
-            held = kept[0].layouts.size
-        if progress:
-            progress(min(start + PAIRS_AT_ONCE, total_pairs) / total_pairs, f"{tally.considered:,} layouts")
+    begun_s = time.monotonic()
+    start = 0
+    try:
+        for start in range(0, total_pairs, PAIRS_AT_ONCE):
+            pairs = bench.pairs.take(slice(start, start + PAIRS_AT_ONCE))
+            stages = bench.stages(pairs.cut, pairs.pipe)
+            fit = fitting_pairs(bench, pairs, stages, tally)
+            least, most = replica_range(bench, pairs)
+            replicas, rows = ladder(bench, pairs.take(fit), least[fit], most[fit])
+            missed = np.bincount(rows, minlength=len(fit)) == 0  # only a fixed batch leaves a pair without any
+            tally.rejected["batch divides by dp × micro-batch"] += int(np.sum(missed))
+            for begin in range(0, len(rows), LAYOUTS_AT_ONCE):
+                pair = fit[rows[begin : begin + LAYOUTS_AT_ONCE]]
+                dp = replicas[begin : begin + LAYOUTS_AT_ONCE] * pairs.stride[pair]
+                for method in bench.methods:
+                    columns = (np.full(len(pair), m) for m in method)
+                    layouts = bench.expand(pairs.cut[pair], pairs.pipe[pair], dp, *columns)
+                    kept.append(timed(bench, layouts, stages.at(pair), fastest, tally))
+            if sum(k.layouts.size for k in kept) > 2 * held + 8 * LAYOUTS_AT_ONCE:
+                kept = [behind_dropped(Candidates.joined(kept), fastest)]
+                held = kept[0].layouts.size
+            if progress:
+                rate = tally.considered / max(time.monotonic() - begun_s, 1e-3)
+                best = format_count(float(fastest.tokens_per_s.max()), "tokens/s")
+                told = f"{tally.considered:,} layouts, {format_count(round(rate))}/s; fastest so far {best}"
+                progress(min(start + PAIRS_AT_ONCE, total_pairs) / total_pairs, told)
+    except KeyboardInterrupt:
+        if not tally.may_stop:
+            raise
+        tally.stopped_at = start / total_pairs
     return behind_dropped(Candidates.joined(kept), fastest)
 
 
@@ -558,9 +575,9 @@ def with_blocks(bench: Bench, best: Layouts) -> tuple[Bench, Layouts]:
 
 def look(bench: Bench, tally: Tally, progress: Progress | None = None) -> Found:
     """All candidates of one question."""
-    fastest, counted = Fastest.on(bench), Tally()
+    fastest, counted = Fastest.on(bench), Tally(may_stop=tally.may_stop)
     found = evaluated(bench, scan(bench, fastest, counted, progress), counted)
-    if found.candidates.layouts.size:
+    if found.candidates.layouts.size and counted.stopped_at is None:
         bench, finer = around_best(found, fastest, counted)
         counted.evaluated += finer.layouts.size
         found = evaluated(bench, Candidates.joined([found.candidates, finer]), Tally())

@@ -125,14 +125,27 @@ def circumstances_of(resolved: Resolved, machine_index: int, clock_fraction: flo
     )
 
 
+def bench_axes(resolved: Resolved, index: int) -> list[tuple[Format, int, float]]:
+    """Formats, used parts of a scale-up domain and clocks, of which each combination is a question about a machine."""
+    machine, allow = resolved.hardware[index], resolved.scenario.allow
+    formats = [p for p in get_args(Format) if p in machine.formats and (p == resolved.job.precision or p in allow)]
+    domains = (machine.system.scaleup_devices, *machine.system.used_devices_per_domain)
+    return list(itertools.product(formats, domains, clocks(resolved, index)))
+
+
+def part(progress: Progress | None, number: int, parts: int) -> Progress | None:
+    """Progress of one of several parts, told as that of the whole."""
+    if progress is None:
+        return None
+    return lambda share, text: progress((number + share) / parts, text)
+
+
 def benches(resolved: Resolved, index: int, objective: str) -> Iterator[Bench]:
     """Questions about one machine: each format and clock that may be used, each used part of a scale-up domain."""
     machine = resolved.hardware[index]
     fixed = fixed_axes(resolved)
     allow = resolved.scenario.allow
-    formats = [p for p in get_args(Format) if p in machine.formats and (p == resolved.job.precision or p in allow)]
-    domains = (machine.system.scaleup_devices, *machine.system.used_devices_per_domain)
-    for precision, domain, clock in itertools.product(formats, domains, clocks(resolved, index)):
+    for precision, domain, clock in bench_axes(resolved, index):
         question = Question(
             model=resolved.model,
             job=dataclasses.replace(resolved.job, precision=precision),
@@ -162,10 +175,10 @@ def reasons_against(resolved: Resolved, index: int) -> list[str]:
 
 
 def search_machine(
-    resolved: Resolved, index: int, objective: str, progress: Progress | None
+    resolved: Resolved, index: int, objective: str, progress: Progress | None, *, may_stop: bool = False
 ) -> tuple[list[Found], Tally, list[str]]:
     """All candidates of one machine, what happened to the others, and why the machine cannot be used if so."""
-    tally = Tally()
+    tally = Tally(may_stop=may_stop)
     machine = resolved.hardware[index]
     reasons = reasons_against(resolved, index)
     sharding = resolved.scenario.sharding
@@ -176,24 +189,35 @@ def search_machine(
     if reasons:
         return [], tally, reasons
     try:
-        founds = [look(bench, tally, progress) for bench in benches(resolved, index, objective)]
+        founds = []
+        axes = bench_axes(resolved, index)
+        for number, bench in enumerate(benches(resolved, index, objective)):
+            founds.append(look(bench, tally, part(progress, number, len(axes))))
+            if tally.stopped_at is not None:
+                break
     except LayoutError as problem:
         return [], tally, [str(problem)]
     return founds, tally, []
 
 
-def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | None) -> Answer:
+def answer(
+    resolved: Resolved, indices: tuple[int, ...], progress: Progress | None, *, may_stop: bool = False
+) -> Answer:
     """The best plan on any of some machines."""
     asked = objective_of(resolved)
     objective = "cost" if asked == "knee" else asked
     founds: list[Found] = []
     tally = Tally()
     reasons: list[str] = []
-    for index in indices:
-        more, counted, why = search_machine(resolved, index, objective, progress)
+    for number, index in enumerate(indices):
+        told = part(progress, number, len(indices))
+        more, counted, why = search_machine(resolved, index, objective, told, may_stop=may_stop)
         founds += more
         tally.add(counted)
         reasons += why
+        if tally.stopped_at is not None:
+            reasons.append("interrupted: this is the best of what was looked at so far, and there may be better plans")
+            break
     looked = [f for f in founds if f.candidates.layouts.size]
     ranked = at_knee(looked) if asked == "knee" else looked
     chosen, ties = best_choice(ranked)
@@ -204,7 +228,10 @@ def answer(resolved: Resolved, indices: tuple[int, ...], progress: Progress | No
         rejected={name: count for name, count in sorted(tally.rejected.items()) if count},
         considered=tally.considered,
         evaluated=tally.evaluated,
+        is_interrupted=tally.stopped_at is not None,
     )
+    if chosen is None and tally.stopped_at is not None:
+        raise KeyboardInterrupt  # there is nothing to show
     if chosen is None:
         machines = [resolved.hardware[index] for index in indices]
         stops = blocking(founds, demands_of(resolved, *machines)) if founds else ()
@@ -446,14 +473,18 @@ def batch_warnings(critical: dict[str, Any]) -> list[str]:
     return [f"a batch of {format_count(critical['batch_tokens'], 'tokens')} {text}"]
 
 
-def size(resolved: Resolved, progress: Progress | None = None) -> Answer:
-    """The best plan on any of the given hardware."""
-    return answer(resolved, tuple(range(len(resolved.hardware))), progress)
+def size(resolved: Resolved, progress: Progress | None = None, *, may_stop: bool = False) -> Answer:
+    """The best plan on any of the given hardware.
+
+    With ``may_stop`` a keyboard interrupt ends the search with the best so far, if there is one.
+    """
+    return answer(resolved, tuple(range(len(resolved.hardware))), progress, may_stop=may_stop)
 
 
 def compare(resolved: Resolved, progress: Progress | None = None) -> tuple[Answer, ...]:
     """The best plan on each of the given hardware, under the same constraints."""
-    return tuple(answer(resolved, (index,), progress) for index in range(len(resolved.hardware)))
+    columns = len(resolved.hardware)
+    return tuple(answer(resolved, (index,), part(progress, index, columns)) for index in range(columns))
 
 
 def estimate(resolved: Resolved) -> Answer:
