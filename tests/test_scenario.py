@@ -175,7 +175,14 @@ def test_a_wrong_option_is_called_by_its_name(given, message):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"batch_ramp": "256"}, {"batch_ramp": "0:1B"}, {"batch_ramp": "256:soon"}, {"eval_fraction": 1}]
+    "wrong",
+    [
+        {"batch_ramp": "256"},
+        {"batch_ramp": "0:1B"},
+        {"batch_ramp": "256:soon"},
+        {"batch_ramp": "5000:1B"},
+        {"eval_fraction": 1},
+    ],
 )
 def test_wrong_phases_are_refused(wrong):
     with pytest.raises(ClusterplanError):

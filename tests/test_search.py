@@ -256,6 +256,9 @@ def test_a_batch_of_a_range_is_as_good_as_any_in_it():
 def test_a_batch_beyond_the_critical_one_is_warned_of():
     few, many = (search.size(asked(tokens=10**10, global_batch=batch)) for batch in (1024, 64))
     assert any("beyond the critical batch" in text for text in few.warnings)
+    (hint,) = [re.search(r"--global-batch (\d+):(\d+) keeps", text) for text in few.warnings if "critical" in text]
+    below = search.size(asked(tokens=10**10, batch_low=int(hint[1]), global_batch=int(hint[2]), batch_fixed=False))
+    assert not any("critical" in text for text in below.warnings)
     assert not any("critical" in text for text in many.warnings)
     told = few.document()["critical_batch"]
     assert told["batch_tokens"] == 1024 * 2048
@@ -390,11 +393,20 @@ def test_staff_that_is_most_of_the_cost_is_remarked_on():
     assert not any("staff is" in text for text in few.warnings)
 
 
+def test_much_of_a_small_cluster_that_is_not_at_work_is_remarked_on():
+    question = asked(devices=(16, 16))
+    assert any("8 of 16 devices are not at work (0 spare, 8 idle)" in text for text in search.size(question).warnings)
+    none = replace(question, operations=replace(question.operations, spare_shortage_fraction=1.0))
+    answer = search.size(none)
+    assert answer.plan.run.fleet.used_devices[0] == 16
+    assert not any("not at work" in text for text in answer.warnings)
+
+
 def test_low_goodput_and_low_use_are_warned_of():
     plan = search.size(asked(devices=(8, 64))).plan
     progress, result = plan.run.progress, plan.step
     low = replace(plan.run, progress=replace(progress, goodput_fraction=np.array([0.7])))
-    assert any("goodput 70.0%" in text for text in search.warnings(replace(plan, run=low)))
+    assert any("goodput 70.0 %" in text for text in search.warnings(replace(plan, run=low)))
     assert not any("goodput" in text for text in search.warnings(plan))
     device = replace(plan.question.machine.accelerator, best_published_mfu={plan.question.job.precision: 0.9})
     machine = replace(plan.question.machine, accelerator=device)

@@ -158,4 +158,6 @@ def test_exit_codes():
     assert run(*base).exit_code == 2
     assert run(*base, "--over", "budget=1,2").exit_code == 3
     assert run(*base, "--over", "devices=64:32").exit_code == 1
-    assert run(*base, "--over", "nothing=1,2").exit_code == 1
+    unknown = run(*base, "--over", "nothing=1,2")
+    assert unknown.exit_code == 1
+    assert unknown.stderr == "clusterplan: --over, --nothing: unknown key\n"

@@ -33,7 +33,7 @@ from clusterplan.run import Run
 from clusterplan.scan import Found, Progress
 from clusterplan.scenario import Resolved
 from clusterplan.site import Site
-from clusterplan.units import parse
+from clusterplan.units import format_probability, parse
 
 SCHEMA = "clusterplan/mix-1"
 """Name of the form of the document; a change that breaks readers changes it."""
@@ -790,11 +790,13 @@ def _warnings(shop: Shop, mix: Mix) -> list[str]:
         if part.wait_s > 0.05 * mix.step_s:
             where = f"{part.plan.question.machine.system.name} at {shop.asked.sites[part.pair.site].name}"
             found.append(f"{where} waits {part.wait_s / mix.step_s:.0%} of each step for the slowest part")
-    found += search.batch_warnings(critical_batch(mix.parts[0].plan.question, mix.global_batch))
+    found += search.batch_warnings(
+        critical_batch(mix.parts[0].plan.question, mix.global_batch), mix.parts[0].plan.question.job.seq_len
+    )
     sure = mix.progress.deadline_probability
     if sure is not None and float(sure[0]) < search.SURE:
         text = f"--confidence {search.SURE} plans for more"
-        found.append(f"the deadline is met with probability {float(sure[0]):.0%}; {text}")
+        found.append(f"the deadline is met with probability {format_probability(float(sure[0]))}; {text}")
     return found
 
 

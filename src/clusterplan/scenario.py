@@ -647,6 +647,9 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     scenario = dataclasses.replace(scenario, hardware=names if scenario.hardware else ())
 
     job = _job(scenario, model, notes, active_parameters)
+    if scenario.batch_ramp is not None and parse_ramp(scenario.batch_ramp)[0] > job.global_batch:
+        text = f"a batch grows from the first step on, and that of this run has {job.global_batch:,} sequences"
+        raise ClusterplanError(text, where=option("batch_ramp"))
     if not any(job.precision in one.formats for one in hardware):
         have = "; ".join(f"{one.system.name} with {one.stack.name}: {', '.join(one.formats)}" for one in hardware)
         raise ClusterplanError(f"{job.precision} is not available ({have})", where=option("precision"))

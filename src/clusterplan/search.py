@@ -43,6 +43,7 @@ from clusterplan.units import (
     format_bytes,
     format_count,
     format_fraction,
+    format_probability,
     format_time,
 )
 from clusterplan.workload import Format
@@ -66,6 +67,8 @@ SMALL_JOB_FACTOR = 28.8 / 7.9
 fleet gives 28.8 h (A. Kokolis et al., HPCA 2025, arXiv:2410.21680)."""
 STAFF = 0.5
 """A plan whose staff is a larger share of its cost is remarked on."""
+MANY_RESTING = 0.2
+"""A plan of whose devices a larger share is spare or idle is remarked on."""
 FULL = 0.5
 """A plan that takes more of its storage is warned of."""
 TELLING = 0.005
@@ -310,21 +313,25 @@ def warnings(plan: Plan) -> list[str]:
     mfu = float(plan.step.mfu[0])
     best = machine.accelerator.best_published_mfu.get(job.precision)
     if best is not None and mfu > best:
-        found.append(f"MFU {mfu:.1%} is above {best:.1%}, the best published for {machine.accelerator.name}")
+        text = f"is above {format_fraction(best)}, the best published for {machine.accelerator.name}"
+        found.append(f"MFU {format_fraction(mfu)} {text}")
     if best is not None and mfu < LOW_MFU * best:
-        text = f"is less than half of {best:.1%}, the best published for {machine.accelerator.name}"
-        found.append(f"MFU {mfu:.1%} {text}")
+        text = f"is less than half of {format_fraction(best)}, the best published for {machine.accelerator.name}"
+        found.append(f"MFU {format_fraction(mfu)} {text}")
     goodput = float(plan.run.progress.goodput_fraction[0])
     if goodput < LOW_GOODPUT:
-        found.append(f"goodput {goodput:.1%}: the rest goes to failures and checkpoints; fewer devices lose less")
+        found.append(
+            f"goodput {format_fraction(goodput)}: the rest goes to failures and checkpoints; fewer devices lose less"
+        )
     found += run_warnings(plan)
     if 0 < plan.question.model.learned_positions < job.seq_len:
         text = "learned positions; longer sequences need more of them, and their parameters are not counted"
         found.append(f"the model has {plan.question.model.learned_positions:,} {text}")
-    found += batch_warnings(critical_batch(plan.question, int(plan.layouts.global_batch[0])))
+    found += batch_warnings(critical_batch(plan.question, int(plan.layouts.global_batch[0])), job.seq_len)
     sure = plan.run.progress.deadline_probability
     if sure is not None and float(sure[0]) < SURE:
-        found.append(f"the deadline is met with probability {float(sure[0]):.0%}; --confidence {SURE} plans for more")
+        odds = format_probability(float(sure[0]))
+        found.append(f"the deadline is met with probability {odds}; --confidence {SURE} plans for more")
     cost = plan.run.cost
     staff = 0.0 if cost.staff_usd is None else float((cost.staff_usd / cost.total_usd)[0])
     if staff > STAFF:
@@ -364,12 +371,19 @@ def run_warnings(plan: Plan) -> list[str]:
             f"checkpoints and data take {format_bytes(stored)} of the {format_bytes(storage.capacity_bytes)} of "
             f"{storage.name}"
         )
+    fleet = plan.run.fleet
+    spare, idle, every = int(fleet.spare_devices[0]), int(fleet.idle_devices[0]), int(fleet.devices[0])
+    if spare + idle > MANY_RESTING * every:
+        found.append(
+            f"{spare + idle:,} of {every:,} devices are not at work ({spare:,} spare, {idle:,} idle); "
+            "--set operations.spare_shortage_fraction=1 plans without spares"
+        )
     if used < SMALL_JOB_DEVICES:
         often = float(with_failures(plan, SMALL_JOB_FACTOR).progress.goodput_fraction[0])
         if goodput - often > TELLING:
             found.append(
                 f"small jobs fail more often than rates of large ones say, {SMALL_JOB_FACTOR:.1f} times on 1,024 "
-                f"devices (arXiv:2410.21680); then goodput is {often:.1%}, not {goodput:.1%}"
+                f"devices (arXiv:2410.21680); then goodput is {format_fraction(often)}, not {format_fraction(goodput)}"
             )
     return found
 
@@ -463,14 +477,16 @@ def least_factor(goodput: Callable[[float], float]) -> float | None:
     return high
 
 
-def batch_warnings(critical: dict[str, Any]) -> list[str]:
+def batch_warnings(critical: dict[str, Any], seq_len: int) -> list[str]:
     """What to say of a batch that is beyond an estimate of the critical one."""
     if critical["batch_tokens"] <= critical["low_tokens"]:
         return []
     low, high = format_count(critical["low_tokens"]), format_count(critical["high_tokens"], "tokens")
     sources = "; ".join(f"{one['name']}: {one['source']}" for one in critical["estimates"])
     text = f"is beyond the critical batch, {low} to {high} ({sources}): more tokens are needed for the same loss"
-    return [f"a batch of {format_count(critical['batch_tokens'], 'tokens')} {text}"]
+    most = int(critical["low_tokens"] // seq_len)
+    stays = f"; --global-batch {most // 2}:{most} keeps below it" if most > 1 else ""
+    return [f"a batch of {format_count(critical['batch_tokens'], 'tokens')} {text}{stays}"]
 
 
 def size(resolved: Resolved, progress: Progress | None = None, *, may_stop: bool = False) -> Answer:

@@ -155,7 +155,10 @@ def at_point(resolved: Resolved, catalog: Catalog, axes: Sequence[Axis], values:
     pairs = list(zip(axes, values, strict=True))
     given: dict[str, object] = {axis.key: value for axis, value in pairs if "." not in axis.key}
     given["sets"] = {axis.key: value for axis, value in pairs if "." in axis.key}
-    question = override(resolved.scenario, given)
+    try:
+        question = override(resolved.scenario, given)
+    except ClusterplanError as problem:
+        raise ClusterplanError(problem.message, where=f"--over, {problem.where}", nearest=problem.nearest) from None
     return resolve(question, catalog, lambda model: shapes.parameters(model).active)
 
 

@@ -849,6 +849,21 @@ def format_fraction(value_fraction: float) -> str:
     return _said(value_fraction, lambda value: f"{_three_digits(100 * value)} %")
 
 
+LEAST_ODDS = 0.001
+"""Odds below this are not told to three digits."""
+
+
+def format_probability(probability: float) -> str:
+    """A probability in per cent; one that is next to none is only said to be that.
+
+    Examples
+    --------
+    >>> format_probability(0.58), format_probability(2e-12)
+    ('58.0 %', 'less than 0.1 %')
+    """
+    return format_fraction(probability) if probability >= LEAST_ODDS else "less than 0.1 %"
+
+
 _FORMATS: Mapping[str, tuple[Callable[[float], str], str]] = {
     "usd": (format_usd, "USD"),
     "usd_per_device_hour": (lambda value: f"{format_usd(value)}/device-h", "USD/device-h"),

@@ -17,6 +17,7 @@ from clusterplan.units import (
     format_fraction,
     format_mass_co2e,
     format_power,
+    format_probability,
     format_time,
     format_water,
     say,
@@ -75,7 +76,7 @@ STEP_PARTS = (
 
 def _shape_rows(plan: Document, inputs: Document, critical: Document | None) -> Iterator[tuple[str, str]]:
     layout = plan["layout"]
-    racks = f" in {format_count(plan['racks'])} racks" if plan.get("racks") else ""
+    racks = f" in {format_count(plan['racks'], 'racks')}" if plan.get("racks") else ""
     yield (
         "cluster",
         f"{plan['devices']:,} devices = {counted(plan['nodes'], 'node')} of {plan['hardware']}{racks}",
@@ -225,10 +226,8 @@ def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     yield "goodput", format_fraction(run["goodput_fraction"]) + (f"; lost to {lost}" if lost else "")
     yield "done by", ", ".join(f"{format_time(run[f'p{odds}_s'])} ({odds} %)" for odds in (50, 90, 99))
     if run.get("deadline_probability") is not None:
-        yield (
-            "deadline",
-            f"{say(inputs['deadline_s'], 'time')}, met with a probability of {_odds(run['deadline_probability'])}",
-        )
+        odds = format_probability(run["deadline_probability"])
+        yield "deadline", f"{say(inputs['deadline_s'], 'time')}, met with a probability of {odds}"
     failures = format_count(run["expected_interruptions"], "interruptions")
     mtbf = "never" if run["mtbf_s"] is None else f"every {format_time(run['mtbf_s'])}"
     yield "failures", f"{failures}, {mtbf}"
@@ -355,21 +354,6 @@ AFTER = {
     "far behind the fastest", "memory", "host memory", "devices", "deadline", "budget", "site power", "network span",
 }  # fmt: skip
 """What layouts that were considered fell to; the rest is no legal layout and is not among them."""
-
-LEAST_ODDS = 0.001
-
-
-def _odds(probability: float) -> str:
-    """A probability; one that is next to none is not told to three digits.
-
-    Examples
-    --------
-    >>> _odds(0.58), _odds(2e-12)
-    ('58.0 %', 'less than 0.1 %')
-    """
-    return (
-        f"less than {LEAST_ODDS:.1%}".replace("%", " %") if probability < LEAST_ODDS else format_fraction(probability)
-    )
 
 
 def _search_rows(document: Document) -> Iterator[tuple[str, str]]:
