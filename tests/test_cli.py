@@ -223,7 +223,7 @@ def test_without_a_command_help_is_printed():
 
 
 def test_a_bug_asks_to_be_reported():
-    broken = "import clusterplan.search as s; s.size = lambda *a: 1 / 0; from clusterplan.cli import main; main()"
+    broken = "import clusterplan.search as s; s.size = lambda *_, **__: 1 / 0; from clusterplan.cli import main; main()"
     environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
     environment["PYTHONPATH"] = str(SOURCE)
     command = [sys.executable, "-c", broken, "size", *SMALL]
