@@ -508,7 +508,7 @@ def with_span(question, devices):
 
 
 def test_spares_are_on_the_network_too():
-    """The devices that it joins are those of the whole cluster."""
+    """It joins those at work and their spares; idle ones need no port."""
     question = with_span(asked(devices=(8, 96)), 64)
     answer = search.size(question)
     assert answer.feasible
@@ -584,7 +584,7 @@ def test_estimate_names_every_broken_rule(axes, rules):
 
 def test_estimate_with_more_spares_than_the_network_joins():
     question = with_span(asked(devices=(64, 64)), 64)
-    with pytest.raises(LayoutError, match=r"64 devices at work are 72 with spare and idle ones.* joins at most 64"):
+    with pytest.raises(LayoutError, match=r"64 devices at work and 8 spare ones are more than the 64"):
         search.estimate(question)
     assert search.estimate(with_span(asked(devices=(64, 64)), 72)).plan.run.fleet.devices[0] == 72
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import clusterplan
 from clusterplan import run, shapes, step
-from clusterplan.arrays import BoolArray, FloatArray
+from clusterplan.arrays import BoolArray, FloatArray, IntArray
 from clusterplan.fixes import Fix
 from clusterplan.formulas import batch, memory
 from clusterplan.hardware import System
@@ -58,7 +58,7 @@ class Demands:
     borderline: bool
     """Whether a plan inside the memory margin will do."""
     joined_devices: int | None = None
-    """Most devices that the network joins, idle ones and spares included; None where it does not matter."""
+    """Most devices that the network joins, at work and spare; None where it does not matter."""
 
 
 ROUNDING = 1e-9
@@ -79,8 +79,13 @@ def violated(demands: Demands, outcome: Run) -> dict[str, BoolArray]:
     if demands.power_w is not None:
         masks["site power"] = outcome.energy.peak_facility_w > demands.power_w
     if demands.joined_devices is not None:
-        masks["network span"] = total > demands.joined_devices
+        masks["network span"] = joined(outcome) > demands.joined_devices
     return masks
+
+
+def joined(outcome: Run) -> IntArray:
+    """Devices that the network must join, shape ``(layout,)``: at work and spare; idle ones need no port."""
+    return outcome.fleet.used_devices + outcome.fleet.spare_devices
 
 
 def surely_s(outcome: Run, confidence: float) -> FloatArray:
@@ -95,7 +100,7 @@ def upper_limits(demands: Demands) -> list[tuple[str, float, str, Callable[[Run]
         ("budget", demands.budget_usd, "USD", lambda r: r.cost.total_usd),
         ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
         ("devices", float(demands.devices[1]), "devices", lambda r: r.fleet.devices.astype(float)),
-        ("network span", demands.joined_devices, "devices", lambda r: r.fleet.devices.astype(float)),
+        ("network span", demands.joined_devices, "devices", lambda r: joined(r).astype(float)),
     )
     return [(name, value, unit, measure) for name, value, unit, measure in limits if value is not None]
 

@@ -34,6 +34,7 @@ from clusterplan.layout import (
     used_devices,
 )
 from clusterplan.plan import Answer, Blocking, Demands, Plan, amount, critical_batch, make_plan, violated, work
+from clusterplan.plan import joined as joined_devices
 from clusterplan.run import FULL_CLOCK, Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
 from clusterplan.scenario import AUTO, LAYOUT, Resolved, Scenario, parse_layout, parse_ramp
@@ -81,7 +82,7 @@ def fixed_axes(resolved: Resolved) -> Fixed:
 
 
 def demands_of(resolved: Resolved, *machines: Machine) -> Demands:
-    """What the scenario asks for, and that the network of one of the machines joins all devices."""
+    """What the scenario asks for, and how many devices the network of one of the machines joins."""
     scenario = resolved.scenario
     return Demands(
         deadline_s=scenario.deadline_s,
@@ -551,13 +552,11 @@ def estimate(resolved: Resolved) -> Answer:
 
 
 def check_joined(plan: Plan) -> None:
-    """Raise if the spares and idle devices of a layout are more than the network joins besides those at work."""
-    fleet, machine = plan.run.fleet, plan.question.machine
-    if int(fleet.devices[0]) > machine.largest_cluster:
-        used, total = int(fleet.used_devices[0]), int(fleet.devices[0])
-        text = f"{used:,} devices at work are {total:,} with spare and idle ones"
-        joined_text = f"{machine.fabric.name} joins at most {machine.largest_cluster:,}"
-        raise LayoutError(f"{text}, and {joined_text}", where="layout")
+    """Raise if the spares of a layout are more than the network joins besides the devices at work."""
+    used, machine = int(plan.run.fleet.used_devices[0]), plan.question.machine
+    if int(joined_devices(plan.run)[0]) > machine.largest_cluster:
+        text = f"{used:,} devices at work and {int(plan.run.fleet.spare_devices[0]):,} spare ones are more than"
+        raise LayoutError(f"{text} the {machine.largest_cluster:,} that {machine.fabric.name} joins", where="layout")
 
 
 def least_recompute(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[str, Cuts, bool]:
