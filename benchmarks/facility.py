@@ -655,14 +655,17 @@ weather: twelve months times eight parts of a day. Supplies and transformers hav
 puts on them: mean power over highest power, over the redundancy of the site (`supply_factor`). In the report and the
 JSON (`energy.building`), losses of the supplies, distribution, fans, pumps, heat rejection and lights add up with the
 equipment to the power at the meter: equipment times PUE, to the last digit. Where a site sells heat
-(`heat_reuse_fraction`), `energy.ere` and `energy.reused_kwh` tell it; PUE and the bill stay as they are. Tanks
+(`heat_reuse_fraction`), `energy.ere` and `energy.reused_kwh` tell it, and what it brings (`heat_usd_per_kwh`) is a cost
+below 0 of its own; PUE and the energy bill stay as they are. Tanks
 (`immersion_fraction`) take fans out of any system and its heat into liquid.
 
 The peak at the meter is the highest power of the equipment in the hottest bin, or in the hottest hours where a site has
 them (`hottest_c`, `hottest_wet_bulb_c`: each exceeded in 0.4 % of the hours of a year, here both at once). Hotter hours
 than those need a margin of the user's own.
 
-What is not modelled: thin air above 1,000 m, part load of pumps and fans, and a price for sold heat."""
+What is not modelled: thin air above 1,000 m. Pumps and fans move in proportion to the heat: the pressures of the
+profiles are those of running halls, which the metered rows below show as they are, and nobody publishes at which share
+of their flow such halls run. A law of part load on top (the cube of the flow) would count that share twice."""
 
 NOTES = {
     "Buildings": """

@@ -84,6 +84,8 @@ class Accelerator:
     """Whether step times of training runs on it are known, as those of the tables that come with the package."""
     like: str = ""
     """Its nearest measured relative, which gives the constants that its file leaves out."""
+    failure_fraction: Mapping[str, float] = field(default_factory=dict)
+    """Shares of its failures by cause; the rest has none that is known."""
 
     def peak_flop_per_s(self, precision: str) -> float | None:
         """Dense peak of a format, None where the vendor gives none. [FLOP/s]"""
@@ -160,6 +162,18 @@ class System:
     """All-reduce by the scale-up switches: message over time and scale-up bandwidth; None where they do not add."""
     used_devices_per_domain: tuple[int, ...] = ()
     """Numbers of devices of a scale-up domain that layouts may use besides all of them (64 of 72)."""
+    failure_fraction: Mapping[str, float] = field(default_factory=dict)
+    """Shares of the failures of a node other than its devices by cause; the rest has none that is known."""
+
+    @property
+    def rack_w(self) -> float:
+        """Nameplate of one rack. [W]"""
+        return self.rated_w / self.racks
+
+    @property
+    def needs_liquid(self) -> bool:
+        """Whether some of its heat goes to liquid in any case."""
+        return self.cooling == "liquid" or self.liquid_fraction > 0
 
     def domain_of(self, devices: int) -> int:
         """Devices that a layout of so many uses of each scale-up domain, so that all domains are used alike."""

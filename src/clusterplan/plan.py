@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 import clusterplan
-from clusterplan import run, shapes, step
+from clusterplan import causes, draw, run, shapes, step
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
+from clusterplan.draw import Draw
 from clusterplan.fixes import Fix
 from clusterplan.formulas import batch, memory
 from clusterplan.hardware import System
@@ -156,6 +157,9 @@ class Plan:
     host_stage_bytes: FloatArray
     """Host memory that a device of each stage fills with what is taken off it, shape ``(1, stage)``. [byte]"""
     run: Run
+    draw: Draw
+    causes: Mapping[str, FloatArray]
+    """Expected interruptions by cause, shape ``(1,)`` each."""
     money: Money
     recorder: Recorder
 
@@ -224,8 +228,13 @@ def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layo
         on_host = step.host_bytes(question, cuts, layouts, stages)
         usable = memory.usable_bytes(machine.accelerator.memory_bytes, machine.stack.margin_fraction)
         result = step.evaluate(question, cuts, table, layouts, stages)
-        outcome = run.evaluate(circumstances, work(cuts, layouts, result))
+        done = work(cuts, layouts, result)
+        outcome = run.evaluate(circumstances, done)
+        drawn = draw.draw(circumstances, done, outcome)
+        caused = causes.interruptions_by_cause(circumstances, outcome)
     return Plan(
+        draw=drawn,
+        causes=caused,
         money=money(circumstances, outcome),
         question=question,
         circumstances=circumstances,
@@ -392,8 +401,10 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
         "layout": layout_document(plan),
         "step": step_document(plan),
         "memory": memory_document(plan, by_stage=by_stage),
-        "run": _object(outcome.progress, "p50_s", "p90_s", "p99_s") | {"phases": phases(plan)},
-        "energy": _object(outcome.energy, "mean_it_w"),
+        "run": _object(outcome.progress, "p50_s", "p90_s", "p99_s")
+        | {"interruptions_by_cause": {cause: _number(count) for cause, count in plan.causes.items()}}
+        | {"phases": phases(plan)},
+        "energy": _object(outcome.energy, "mean_it_w") | _object(plan.draw),
         "carbon": _object(outcome.carbon, "embodied_kg_co2e", "total_kg_co2e"),
         "cost": cost,
     }

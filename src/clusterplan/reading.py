@@ -161,6 +161,8 @@ def json_schema(record: type) -> dict[str, Any]:
 
 MOST = 1e30
 """Assumed: no figure of a profile is larger in SI units; keeps products of figures finite."""
+ROUNDING = 1e-9
+"""Shares that are written in decimals may add up to so much more than a whole."""
 MOST_COUNT = 10**9
 """Assumed: nothing is counted beyond this; keeps products of counts in 64 bits."""
 MOST_LAYERS = 10_000
@@ -232,6 +234,8 @@ def _out_of_range(record: type, name: str, si: float, key: str, written: float) 
 
 def inconsistent(record: object) -> Iterator[tuple[str, str]]:
     """Fields that contradict other fields of the same record, with what would be right."""
+    if isinstance(record, Accelerator | System) and sum(record.failure_fraction.values()) > 1 + ROUNDING:
+        yield "failure_fraction", f"must add up to at most 1, not {sum(record.failure_fraction.values()):g}"
     if isinstance(record, Attention):
         if record.kv_heads > record.heads or record.heads % record.kv_heads:
             yield "kv_heads", f"must divide heads = {record.heads}, not be {record.kv_heads}"

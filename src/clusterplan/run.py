@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from clusterplan import building
-from clusterplan.arrays import FloatArray, IntArray
+from clusterplan.arrays import ArrayLike, FloatArray, IntArray
 from clusterplan.errors import ProfileError
 from clusterplan.formulas import batch, carbon, cost, facility, power, reliability
 from clusterplan.hardware import Accelerator, Machine, Storage, System
@@ -373,6 +373,8 @@ class Cost:
     """Charge for the highest draw. [USD]"""
     water_usd: FloatArray | None = None
     """Water of the site. [USD]"""
+    sold_heat_usd: FloatArray | None = None
+    """What sold heat brings, below 0; for who owns the building. [USD]"""
     staff_usd: FloatArray | None = None
     """People who run the cluster. [USD]"""
     carbon_usd: FloatArray | None = None
@@ -409,19 +411,23 @@ def _sum(parts: Any) -> FloatArray:
 # What cannot be -------------------------------------------------------------------------------------------------------
 
 
-def unsupported(circumstances: Circumstances) -> list[str]:
-    """Reasons why no layout can run in these circumstances; empty if there are none."""
+def unsupported(circumstances: Circumstances, coolings: tuple[Cooling, ...] = ()) -> list[str]:
+    """Reasons why no layout can run in these circumstances; empty if there are none.
+
+    Cooling designs that are known besides are named where they would do.
+    """
     machine, cooling, prices = circumstances.machine, circumstances.cooling, circumstances.prices
     system, storage = machine.system, circumstances.storage
     operations = circumstances.operations
     reasons = []
-    if (system.cooling == "liquid" or system.liquid_fraction > 0) and cooling.liquid is None:
-        reasons.append(f"{system.name} needs liquid cooling, which {cooling.name} does not have")
-    rack_w = system.rated_w / system.racks
-    if rack_w > cooling.rack_limit_w:
+    instead = _carrying(system, coolings)
+    if system.needs_liquid and cooling.liquid is None:
+        reasons.append(f"{system.name} needs liquid cooling, which {cooling.name} does not have{instead}")
+        instead = ""  # said once
+    if system.rack_w > cooling.rack_limit_w:
         reasons.append(
-            f"a rack of {system.name} gives {rack_w / 1e3:.0f} kW, more than the {cooling.rack_limit_w / 1e3:.0f} kW "
-            f"of {cooling.name}"
+            f"a rack of {system.name} gives {system.rack_w / 1e3:.0f} kW, more than the "
+            f"{cooling.rack_limit_w / 1e3:.0f} kW of {cooling.name}{instead}"
         )
     if system.name not in _listed_usd(prices):
         reasons.append(_no_price(prices, system.name))
@@ -440,10 +446,29 @@ def unsupported(circumstances: Circumstances) -> list[str]:
         )
     if operations.memory_lost_fraction >= 1:
         reasons.append("copies in memory that no failure leaves are none: memory_lost_fraction is 1")
-    for name in ("planned_stop_interval_s", "early_failure_s", "early_failure_factor"):
+    known = {**machine.accelerator.failure_fraction, **system.failure_fraction}
+    for cause in operations.cause_factor:
+        if cause not in known:
+            listed = ", ".join(known) or "none"
+            reasons.append(
+                f"{system.name} has no failures of the cause {cause} (has: {listed}): operations.cause_factor"
+            )
+    for name in ("planned_stop_interval_s", "early_failure_s", "early_failure_factor", "swing_ramp_s"):
         if getattr(operations, name) <= 0:
             reasons.append(f"operations.{name} must be more than 0")
     return reasons
+
+
+COOLINGS_NAMED = 3
+"""Cooling designs that a refusal names: those that carry the rack with the least to spare."""
+
+
+def _carrying(system: System, coolings: tuple[Cooling, ...]) -> str:
+    """Cooling designs that carry the racks of a system, in words; empty where none is known."""
+    fitting = [one for one in coolings if one.carries(system.rack_w, needs_liquid=system.needs_liquid)]
+    fitting.sort(key=lambda one: one.rack_limit_w)
+    named = ", ".join(f"{one.name} ({one.rack_limit_w / 1e3:.0f} kW)" for one in fitting[:COOLINGS_NAMED])
+    return f"; --cooling can be {named}" if named else ""
 
 
 def _listed_usd(prices: Prices) -> Mapping[str, float]:
@@ -534,9 +559,8 @@ def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_device
     machine, operations = circumstances.machine, circumstances.operations
     system = machine.system
     nodes = reliability.nodes(used_devices, system.node_devices)
-    node_mtbf = reliability.job_mtbf_s(
-        system.node_devices, machine.accelerator.failures_per_device_s, 1, system.failures_per_node_s
-    )
+    device_rate, node_rate = failure_rates(circumstances)
+    node_mtbf = reliability.job_mtbf_s(system.node_devices, device_rate, 1, node_rate)
     if operations.early_failure_factor != 1:  # spares are for the worst time, which is the first
         node_mtbf = node_mtbf / operations.early_failure_factor
     spares = reliability.spare_nodes(nodes, operations.repair_s, node_mtbf, operations.spare_shortage_fraction)
@@ -632,6 +656,10 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
     if circumstances.evaluation_fraction:
         training = batch.with_evaluation_s(training, circumstances.evaluation_fraction)
     size = reliability.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
+    saved, read = size, size
+    if operations.saved_fraction < 1:
+        saved = reliability.saved_bytes(size, operations.saved_fraction)
+        read = reliability.restored_bytes(size, operations.saved_fraction)
     trouble = _Trouble(
         size=size,
         mtbf_s=_mtbf_s(circumstances, fleet, ideal),
@@ -640,8 +668,8 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
             devices, operations.communicator_s, operations.communicator_s_per_device
         ),
         snapshot_s=reliability.snapshot_s(size, devices, system.host_link_bytes_per_s, BARRIER_S),
-        write_s=reliability.write_s(size, storage.write_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
-        load_s=reliability.load_s(size, READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
+        write_s=reliability.write_s(saved, storage.write_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
+        load_s=reliability.load_s(read, READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
     )
     ways = {"storage": _from_storage, "memory": _from_memory, "replica": _beside_replicas}
     course = ways[operations.recovery](circumstances, work, trouble)
@@ -683,7 +711,7 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         checkpoint_persist_s=course.persist_s,
         checkpoint_interval_s=course.interval_s,
         storage_interval_s=course.storage_interval_s,
-        daily_checkpoint_bytes=reliability.daily_bytes(size, period),
+        daily_checkpoint_bytes=reliability.daily_bytes(saved, period),
         stored_bytes=stored,
         data_bytes_per_s=reliability.read_bytes_per_s(read_bytes, work.step_s),
         down_s=down,
@@ -711,21 +739,41 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         deadline_probability=None if deadline is None else reliability.deadline_probability(deadline, wall, spread),
     )
     return progress, reliability.store_share_fraction(
-        stored, storage.capacity_bytes, size, storage.write_bytes_per_s, period
+        stored, storage.capacity_bytes, saved, storage.write_bytes_per_s, period
     )
+
+
+def failure_rates(circumstances: Circumstances) -> tuple[ArrayLike, ArrayLike]:
+    """Failures of a device and of a node without its devices, with the causes that strike more or less often. [1/s]"""
+    device, system = circumstances.machine.accelerator, circumstances.machine.system
+    factors = circumstances.operations.cause_factor
+
+    def changed(failures_s: float, shares: Mapping[str, float]) -> ArrayLike:
+        rate: ArrayLike = failures_s
+        for cause, factor in factors.items():
+            if cause in shares:
+                rate = reliability.changed_failures_s(rate, failures_s, shares[cause], factor)
+        return rate
+
+    return (
+        changed(device.failures_per_device_s, device.failure_fraction),
+        changed(system.failures_per_node_s, system.failure_fraction),
+    )
+
+
+def steady_mtbf_s(circumstances: Circumstances, fleet: Fleet) -> FloatArray:
+    """Mean time between failures of the job once its machines are burned in. [s]"""
+    device_rate, node_rate = failure_rates(circumstances)
+    mtbf = reliability.job_mtbf_s(fleet.used_devices, device_rate, fleet.used_nodes, node_rate)
+    if circumstances.failures_beside_s:
+        mtbf = reliability.joint_mtbf_s(mtbf, circumstances.failures_beside_s)
+    return mtbf
 
 
 def _mtbf_s(circumstances: Circumstances, fleet: Fleet, ideal_s: FloatArray) -> FloatArray:
     """Mean time between failures of the job, over the run."""
-    machine, operations = circumstances.machine, circumstances.operations
-    mtbf = reliability.job_mtbf_s(
-        fleet.used_devices,
-        machine.accelerator.failures_per_device_s,
-        fleet.used_nodes,
-        machine.system.failures_per_node_s,
-    )
-    if circumstances.failures_beside_s:
-        mtbf = reliability.joint_mtbf_s(mtbf, circumstances.failures_beside_s)
+    operations = circumstances.operations
+    mtbf = steady_mtbf_s(circumstances, fleet)
     if operations.early_failure_factor == 1:
         return mtbf
     return reliability.mean_mtbf_s(mtbf, operations.early_failure_factor, operations.early_failure_s, ideal_s)
@@ -961,7 +1009,7 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
     system = housed(circumstances.machine.system, circumstances.cooling)
 
     used_units = fleet.used_devices / system.devices
-    accelerators = power.together_w(fleet.used_devices, _device_w(circumstances, work, progress))
+    accelerators = power.together_w(fleet.used_devices, device_w(circumstances, work, progress))
     host = power.together_w(used_units, system.host_w)
     scaleup = power.together_w(used_units, system.scaleup_w)
     interfaces = power.together_w(used_units * system.nics, system.nic_w)
@@ -993,7 +1041,10 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
         scaleup_w=scaleup,
         interfaces_w=interfaces,
         fans_and_supplies_w=power.overhead_w(
-            electronics, system.fan_fraction, system.psu_efficiency, used_units * standing_w
+            electronics,
+            system.fan_fraction,
+            system.psu_efficiency,
+            used_units * standing_w + smoothing_loss_w(circumstances, work, fleet),
         ),
         network_w=network,
         storage_w=power.together_w(share, store),
@@ -1001,30 +1052,70 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
     )
 
 
-def _device_w(circumstances: Circumstances, work: Work, progress: Progress) -> FloatArray:
-    """Mean power of one device at work over the whole run, shape ``(layout,)``. [W]"""
-    device, operations = circumstances.machine.accelerator, circumstances.operations
-    activities = (
-        operations.matrix_activity_fraction,
-        operations.memory_activity_fraction,
-        operations.communication_activity_fraction,
-        operations.waiting_activity_fraction,
+def smoothing_loss_w(circumstances: Circumstances, work: Work, fleet: Fleet) -> FloatArray:
+    """Lost in the energy storage of the supplies at work, at their output. [W]"""
+    operations = circumstances.operations
+    if not operations.buffered_swing_fraction:
+        return np.zeros(())
+    return power.buffer_loss_w(buffer_w(circumstances, work, fleet), operations.buffer_efficiency)
+
+
+def buffer_w(circumstances: Circumstances, work: Work, fleet: Fleet) -> FloatArray:
+    """Mean power that goes through that storage. [W]"""
+    high = (work.matrix_s + work.memory_s) / work.step_s
+    swing = step_swing_w(circumstances, work, fleet)
+    return power.buffer_w(swing, circumstances.operations.buffered_swing_fraction, high)
+
+
+def step_swing_w(circumstances: Circumstances, work: Work, fleet: Fleet) -> FloatArray:
+    """Swing of the devices at each step, between matrix products and exposed communication; nothing smoothed. [W]"""
+    watts = phases_w(circumstances)
+    pauses = work.communication_s + work.waiting_s > 0
+    return power.swing_w(
+        fleet.used_devices * pauses, watts[0], watts[2], circumstances.operations.swing_coherence_fraction
     )
-    # One call a phase, so that a recorder sees where each activity comes from.
-    phases = np.array(
-        [
-            power.accelerator_w(
-                device.idle_w, device.tdp_w, activity, circumstances.clock_fraction, device.clock_exponent
-            )
-            for activity in activities
-        ]
+
+
+PHASES = ("matrix", "memory", "communication", "waiting")
+"""Phases of a step; in the last a device also waits while checkpoints stall the steps and while the job restarts."""
+
+
+def phases_w(circumstances: Circumstances) -> FloatArray:
+    """Power of one device in each phase of a step, shape ``(phase,)``. [W]"""
+    floor = circumstances.operations.floor_activity_fraction
+    return np.array([_phase_w(circumstances, phase, floor) for phase in PHASES])
+
+
+def _phase_w(circumstances: Circumstances, phase: str, floor_fraction: float = 0.0) -> FloatArray:
+    """Power of one device in a phase: one call for each, so that a recorder sees where the activity comes from. [W]"""
+    device = circumstances.machine.accelerator
+    activity = getattr(circumstances.operations, f"{phase}_activity_fraction")
+    if floor_fraction:
+        activity = power.floored_fraction(activity, floor_fraction)
+    return power.accelerator_w(
+        device.idle_w, device.tdp_w, activity, circumstances.clock_fraction, device.clock_exponent
     )
+
+
+def states(circumstances: Circumstances, work: Work, progress: Progress) -> tuple[FloatArray, FloatArray]:
+    """Shares of the run in each phase of a step and standing, shape ``(layout, state)``, and a device's power. [W]"""
     times = np.stack([work.matrix_s, work.memory_s, work.communication_s, work.waiting_s], axis=-1)
-    step = power.phase_mean_w(times / work.step_s[:, None], phases)
-    # Devices wait while a checkpoint stalls the steps and while the job restarts.
     stepping = progress.up_fraction * progress.training_fraction
-    states = np.stack([stepping, 1 - stepping], axis=-1)
-    return power.phase_mean_w(states, np.stack([step, np.broadcast_to(phases[-1], step.shape)], axis=-1))
+    shares = np.concatenate([stepping[:, None] * times / work.step_s[:, None], 1 - stepping[:, None]], axis=-1)
+    return shares, np.append(phases_w(circumstances), _phase_w(circumstances, PHASES[-1]))
+
+
+def device_w(circumstances: Circumstances, work: Work, progress: Progress) -> FloatArray:
+    """Mean power of one device at work over the whole run, shape ``(layout,)``. [W]"""
+    watts = phases_w(circumstances)
+    times = np.stack([work.matrix_s, work.memory_s, work.communication_s, work.waiting_s], axis=-1)
+    step = power.phase_mean_w(times / work.step_s[:, None], watts)
+    # Devices wait while a checkpoint stalls the steps and while the job restarts; no dummy work runs then.
+    stepping = progress.up_fraction * progress.training_fraction
+    floored = circumstances.operations.floor_activity_fraction
+    standing = _phase_w(circumstances, PHASES[-1]) if floored else watts[-1]
+    levels = np.stack([step, np.broadcast_to(standing, step.shape)], axis=-1)
+    return power.phase_mean_w(np.stack([stepping, 1 - stepping], axis=-1), levels)
 
 
 def _carbon(circumstances: Circumstances, fleet: Fleet, progress: Progress, energy: Energy) -> Carbon:
@@ -1103,6 +1194,8 @@ def _cost(
                 energy.peak_it_w, prices.facility_usd_per_w, circumstances.cooling.capex_factor
             )
             parts["facility_usd"] = owned(building, prices.facility_life_s, BUILDING_RESIDUAL)
+            if energy.reused_kwh is not None and site.heat_usd_per_kwh:
+                parts["sold_heat_usd"] = cost.sold_heat_usd(energy.reused_kwh, site.heat_usd_per_kwh)
             parts["upkeep_usd"] = cost.support_usd(building, prices.facility_support_fraction_per_year, wall)
         else:
             parts["colocation_usd"] = cost.colocation_usd(energy.peak_it_w, wall, prices.colocation_usd_per_kw_month)

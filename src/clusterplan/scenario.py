@@ -165,6 +165,8 @@ class Resolved:
     confidence: float
     warnings: tuple[str, ...]
     """What the description of the model left open."""
+    coolings: tuple[Cooling, ...] = ()
+    """Cooling designs that are known, where the one that is taken does not carry all machines."""
 
     @property
     def assumed(self) -> tuple[Assumed, ...]:
@@ -697,6 +699,9 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
             *_old_prices(prices),
         ),
         scenario=dataclasses.replace(scenario, model_text=text, assumed=tuple(notes.taken.values())),
+        coolings=()
+        if all(cooling.carries(one.system.rack_w, needs_liquid=one.system.needs_liquid) for one in hardware)
+        else tuple(catalog.load(Cooling, name) for name in catalog.names(Cooling)),
     )
 
 

@@ -165,7 +165,7 @@ def benches(resolved: Resolved, index: int, objective: str) -> Iterator[Bench]:
 def reasons_against(resolved: Resolved, index: int) -> list[str]:
     """Why no layout can run on a machine; empty if there is no reason."""
     machine = resolved.hardware[index]
-    reasons = run.unsupported(circumstances_of(resolved, index))
+    reasons = run.unsupported(circumstances_of(resolved, index), resolved.coolings)
     is_torus = any(tier.topology == "torus" for tier in machine.fabric.tiers)
     if is_torus and machine.system.scaleup_topology != "torus":
         text = f"joins the torus links of its own kind of devices, and {machine.system.name} has none"

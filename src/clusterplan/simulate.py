@@ -169,8 +169,9 @@ def too_long(plan: Plan) -> str:
 def process_of(plan: Plan, shape: float = 1.0) -> Process:
     """What the simulation needs to know of a plan."""
     progress, given = plan.run.progress, plan.circumstances
-    operations, machine = given.operations, given.machine
-    size, stall = _first(progress.checkpoint_bytes), _first(progress.checkpoint_stall_s)
+    operations = given.operations
+    size = float(reliability.saved_bytes(_first(progress.checkpoint_bytes), operations.saved_fraction))
+    stall = _first(progress.checkpoint_stall_s)
     persist, restore = _first(progress.checkpoint_persist_s), _first(progress.restore_s)
     interval, mtbf = _first(progress.checkpoint_interval_s), _first(progress.mtbf_s)
     fleet, spares = plan.run.fleet, int(plan.run.fleet.spare_nodes[0])
@@ -225,14 +226,7 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
         restore_s=restore,
         found_s=operations.detect_s + operations.diagnose_s,
         started_s=operations.replace_s + operations.launch_s,
-        mtbf_s=_first(
-            reliability.job_mtbf_s(
-                fleet.used_devices,
-                machine.accelerator.failures_per_device_s,
-                fleet.used_nodes,
-                machine.system.failures_per_node_s,
-            )
-        ),
+        mtbf_s=_first(run.steady_mtbf_s(given, fleet)),
         shape=shape,
         early_factor=operations.early_failure_factor,
         early_s=operations.early_failure_s,
@@ -253,6 +247,7 @@ def whole_restart(given: run.Circumstances, nodes: IntArray, devices: IntArray) 
     """From the start of the processes to the first useful step, where the state comes from storage. [s]"""
     operations, storage = given.operations, given.storage
     size = reliability.checkpoint_bytes(given.parameters, given.checkpoint_bytes_per_parameter)
+    size = reliability.restored_bytes(size, operations.saved_fraction)
     init = reliability.communicator_init_s(devices, operations.communicator_s, operations.communicator_s_per_device)
     load = reliability.load_s(size, run.READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, run.FILES_S)
     return _first(reliability.restore_s(init, load, operations.warmup_s))

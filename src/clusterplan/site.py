@@ -37,6 +37,8 @@ class Site:
     """Lights and offices, as a share of the IT power."""
     heat_reuse_fraction: float | None = None
     """Share of the year's heat in the liquid that somebody takes; None where no heat is sold."""
+    heat_usd_per_kwh: float | None = None
+    """What is paid for that heat; None where it is given away. [USD/kWh]"""
     power_w: float | None = None
     """Most that the site may draw at the meter; None if no limit is known. [W]"""
     grid_kg_co2e_per_kwh: float
@@ -125,6 +127,10 @@ class Cooling:
     """Heat that one rack may give. [W]"""
     capex_factor: float
     """Price of the facility over that of an air-cooled one."""
+
+    def carries(self, rack_w: float, *, needs_liquid: bool) -> bool:
+        """Whether it takes the heat of such racks."""
+        return rack_w <= self.rack_limit_w and (self.liquid is not None or not needs_liquid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,5 +305,19 @@ class Operations:
     """How many times as often machines fail at the start of the run as when they are burned in."""
     early_failure_s: float = 5184000.0
     """Time in which what is above 1 of it falls by e. [s]"""
+    cause_factor: Mapping[str, float] = field(default_factory=dict)
+    """How many times as often a cause of failures strikes as the profiles say, by its name there."""
+    saved_fraction: float = 1.0
+    """Bytes that a checkpoint adds to storage over its size; below 1 for incremental ones."""
+    swing_coherence_fraction: float = 0.85
+    """How far the devices of a job change between work and waiting at the same time."""
+    swing_ramp_s: float = 0.1
+    """Time in which they change. [s]"""
+    floor_activity_fraction: float = 0.0
+    """Activity below which dummy work or the devices' own smoothing keep no phase of a step; 0 for none."""
+    buffered_swing_fraction: float = 0.0
+    """Share of the swing between work and waiting that energy storage in the supplies takes; 0 for none."""
+    buffer_efficiency: float = 0.9
+    """What comes out of that storage over what goes in."""
     token_bytes: float = 4.0
     """Data of one token in storage: 4 for token numbers in 32 bits, many times that for pictures and sound. [byte]"""

@@ -30,7 +30,6 @@ from clusterplan.formulas.facility import (
     outside_air_rejection_fraction,
     pad_heat_fraction,
     part_load_efficiency,
-    part_load_fraction,
     part_w,
     pue,
     rejection_fraction,
@@ -268,10 +267,6 @@ def test_building_power_is_equipment_times_pue():
 
 
 # Pieces of cooling ----------------------------------------------------------------------------------------------------
-
-
-def test_part_load_stops_at_its_floor():
-    assert_allclose(part_load_fraction([0, 0.2, 0.5, 1], 3, 0.2), [0.008, 0.008, 0.125, 1])
 
 
 def test_water_moves_heat_for_less_than_air():

@@ -510,6 +510,30 @@ def storage_rent_usd(capacity_bytes: ArrayLike, duration_s: ArrayLike, usd_per_t
 
 
 @formula
+def sold_heat_usd(reused_kwh: ArrayLike, usd_per_kwh: ArrayLike) -> FloatArray:
+    """What heat costs that is sold: less than nothing.
+
+    Parameters
+    ----------
+    reused_kwh : array_like
+        Heat that somebody takes, shape ``(layout,)``. [kWh]
+    usd_per_kwh : array_like
+        Price of the heat: 0-0.05, as a district-heating network pays at the temperature that it gets. [USD/kWh]
+
+    Returns
+    -------
+    ndarray
+        At most 0, shape ``(layout,)``. The energy bill and PUE are those without the sale. [USD]
+
+    Examples
+    --------
+    >>> float(sold_heat_usd(1e6, 0.02))
+    -20000.0
+    """
+    return -_float(reused_kwh) * _float(usd_per_kwh)
+
+
+@formula
 def water_usd(water_m3: ArrayLike, usd_per_m3: ArrayLike) -> FloatArray:
     """Price of the water that the site uses, sewage included.
 

@@ -564,35 +564,6 @@ def mover_fraction(
 
 
 @formula
-def part_load_fraction(
-    flow_fraction: ArrayLike, exponent: ArrayLike = 3.0, floor_fraction: ArrayLike = 0.2
-) -> FloatArray:
-    """Power of a speed-controlled fan or pump at part flow over its power at full flow.
-
-    Parameters
-    ----------
-    flow_fraction : array_like
-        Flow over full flow.
-    exponent : array_like
-        3 by the affinity laws; 2.5-2.7 where a fixed pressure must be held.
-    floor_fraction : array_like
-        Lowest flow that the controls allow: 0.2-0.3.
-
-    Returns
-    -------
-    ndarray
-        Watts per watt at full flow.
-
-    Examples
-    --------
-    >>> float(part_load_fraction(0.5))
-    0.125
-    """
-    flow = np.maximum(_float(flow_fraction), _float(floor_fraction))
-    return flow ** _float(exponent)
-
-
-@formula
 def water_chiller_cop(condenser_water_c: ArrayLike, load_fraction: ArrayLike = 0.6) -> FloatArray:
     r"""Heat moved per unit of power by a large water-cooled chiller.
 

@@ -184,6 +184,102 @@ def phase_mean_w(shares: ArrayLike, watts: ArrayLike) -> FloatArray:
 
 
 @formula
+def exceeded_w(shares: ArrayLike, watts: ArrayLike, exceeded_fraction: ArrayLike) -> FloatArray:
+    """Power that is exceeded for a given share of the time, from the phases of the work.
+
+    Parameters
+    ----------
+    shares, watts : array_like
+        As for :func:`phase_mean_w`: time and power of each phase, shapes ``(layout, phase)`` and ``(phase,)``.
+    exceeded_fraction : array_like
+        Share of the time with more power: 0.05 for the 95th percentile.
+
+    Returns
+    -------
+    ndarray
+        Power of the phase that the percentile falls into, shape ``(layout,)``. [W]
+
+    Notes
+    -----
+    Power inside a phase is taken as even: swings of milliseconds, which supplies pass on in part, are not in it.
+
+    Examples
+    --------
+    One tenth of the time at 700 W, then 2 % of it:
+
+    >>> exceeded_w([[0.1, 0.9], [0.02, 0.98]], [700, 300], 0.05).tolist()
+    [700.0, 300.0]
+    """
+    times = _float(shares)
+    levels: FloatArray = _float(watts) + np.zeros_like(times)
+    order = np.argsort(-levels, axis=-1, kind="stable")
+    above = np.cumsum(np.take_along_axis(times, order, axis=-1), axis=-1)
+    # The last phase is reached at the latest; rounding may leave the sum a hair below the share that is asked for.
+    phase = np.minimum(np.sum(above <= _float(exceeded_fraction), axis=-1), levels.shape[-1] - 1)
+    ranked = np.take_along_axis(levels, order, axis=-1)
+    return np.take_along_axis(ranked, phase[..., None], axis=-1)[..., 0]
+
+
+@formula
+def hall_p95_w(
+    mean_w: ArrayLike, units: ArrayLike, unit_p95_w: ArrayLike, unit_mean_w: ArrayLike, coherence_fraction: ArrayLike
+) -> FloatArray:
+    r"""Power of all equipment that is exceeded in a twentieth of the time.
+
+    Parameters
+    ----------
+    mean_w : array_like
+        Mean power of all equipment, shape ``(layout,)``. [W]
+    units : array_like
+        Units at work, shape ``(layout,)``.
+    unit_p95_w, unit_mean_w : array_like
+        95th percentile and mean of one of them, shape ``(layout,)``. [W]
+    coherence_fraction : array_like
+        How far the units change phase at the same time, as for :func:`swing_w`.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [W]
+
+    Notes
+    -----
+    :math:`\bar P + n\,c\,(P_{95} - \bar p)`: network, storage and idle units draw the same all the time.
+
+    Examples
+    --------
+    >>> float(hall_p95_w(1e6, 100, 9000, 8000, 0.5))
+    1050000.0
+    """
+    above_w = np.maximum(_float(unit_p95_w) - _float(unit_mean_w), 0)
+    return _float(mean_w) + _float(units) * above_w * _float(coherence_fraction)
+
+
+@formula
+def hall_nameplate_w(nodes_w: ArrayLike, network_w: ArrayLike, storage_w: ArrayLike) -> FloatArray:
+    """All equipment at the highest power of its data sheets.
+
+    Parameters
+    ----------
+    nodes_w : array_like
+        :func:`nameplate_w` of all units, all of it provided, shape ``(layout,)``. [W]
+    network_w, storage_w : array_like
+        Network and the run's share of the storage, which draw nearly the same all the time, shape ``(layout,)``. [W]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [W]
+
+    Examples
+    --------
+    >>> float(hall_nameplate_w(1e6, 1e5, 2e4))
+    1120000.0
+    """
+    return _float(nodes_w) + _float(network_w) + _float(storage_w)
+
+
+@formula
 def conversion_input_w(output_w: ArrayLike, efficiency: ArrayLike, fixed_w: ArrayLike = 0.0) -> FloatArray:
     r"""Power that a converter takes from its input to give a certain output.
 
@@ -572,8 +668,189 @@ def swing_w(
     >>> float(swing_w(10_000, 700, 300, 1))
     4000000.0
     """
-    drop_w = _float(compute_w) - _float(communication_w)
+    drop_w = np.abs(_float(compute_w) - _float(communication_w))
     return _float(devices) * drop_w * _float(coherence_fraction)
+
+
+@formula
+def ramp_w_per_s(swing_w: ArrayLike, ramp_s: ArrayLike) -> FloatArray:
+    """How fast power changes in a swing.
+
+    Parameters
+    ----------
+    swing_w : array_like
+        Peak to trough, :func:`swing_w`, shape ``(layout,)``. [W]
+    ramp_s : array_like
+        Time from one level to the other, more than 0. [s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [W/s]
+
+    Examples
+    --------
+    >>> float(ramp_w_per_s(4e6, 0.5))
+    8000000.0
+    """
+    return _float(swing_w) / _float(ramp_s)
+
+
+@formula
+def swing_fraction(swing_w: ArrayLike, mean_w: ArrayLike) -> FloatArray:
+    """A swing over the mean power of the equipment.
+
+    Parameters
+    ----------
+    swing_w : array_like
+        Peak to trough, shape ``(layout,)``. [W]
+    mean_w : array_like
+        Mean power of all equipment, more than 0, shape ``(layout,)``. [W]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``.
+
+    Examples
+    --------
+    >>> float(swing_fraction(4e6, 10e6))
+    0.4
+    """
+    return _float(swing_w) / _float(mean_w)
+
+
+@formula
+def floored_fraction(activity_fraction: ArrayLike, floor_fraction: ArrayLike) -> FloatArray:
+    """Activity of a phase that dummy work holds up, so that power falls less when real work pauses.
+
+    Parameters
+    ----------
+    activity_fraction : array_like
+        Of the phase, as for :func:`accelerator_w`.
+    floor_fraction : array_like
+        Least activity that dummy kernels or the device's own power smoothing keep; 0 for none. Devices that smooth
+        their power keep up to 0.9 [1]_.
+
+    Returns
+    -------
+    ndarray
+        The shape that the inputs broadcast to.
+
+    References
+    ----------
+    .. [1] E. Choukse et al., "Power stabilization for AI training datacenters," arXiv:2508.14318, 2025.
+
+    Examples
+    --------
+    >>> float(floored_fraction(0.45, 0.6))
+    0.6
+    """
+    return np.maximum(_float(activity_fraction), _float(floor_fraction))
+
+
+@formula
+def buffered_swing_w(swing_w: ArrayLike, buffered_fraction: ArrayLike) -> FloatArray:
+    """Swing that energy storage in the supplies leaves to the mains.
+
+    Parameters
+    ----------
+    swing_w : array_like
+        Peak to trough without it, shape ``(layout,)``. [W]
+    buffered_fraction : array_like
+        Share of the swing that the storage takes; 0 for none.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [W]
+
+    Examples
+    --------
+    >>> float(buffered_swing_w(4e6, 0.25))
+    3000000.0
+    """
+    return _float(swing_w) * (1 - _float(buffered_fraction))
+
+
+@formula
+def buffer_w(swing_w: ArrayLike, buffered_fraction: ArrayLike, high_fraction: ArrayLike) -> FloatArray:
+    r"""Mean power that goes through energy storage which evens out a swing between two levels.
+
+    Parameters
+    ----------
+    swing_w : array_like
+        Peak to trough without the storage, shape ``(layout,)``. [W]
+    buffered_fraction : array_like
+        Share of it that the storage takes.
+    high_fraction : array_like
+        Share of the time at the upper level, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray
+        Energy stored over time, shape ``(layout,)``. [W]
+
+    Notes
+    -----
+    The mean lies :math:`h` of the swing :math:`\Delta` above the lower level. In the :math:`1 - h` of the time that is
+    spent there, :math:`b h \Delta` is stored: :math:`b \Delta h (1 - h)`.
+
+    Examples
+    --------
+    Half of the time at each level, all of the swing taken:
+
+    >>> float(buffer_w(4e6, 1, 0.5))
+    1000000.0
+    """
+    high = _float(high_fraction)
+    return _float(swing_w) * _float(buffered_fraction) * high * (1 - high)
+
+
+@formula
+def buffer_loss_w(buffer_w: ArrayLike, efficiency: ArrayLike) -> FloatArray:
+    """Mean power that is lost in energy storage which evens out a swing.
+
+    Parameters
+    ----------
+    buffer_w : array_like
+        Power that goes through it, :func:`buffer_w`, shape ``(layout,)``. [W]
+    efficiency : array_like
+        What comes out over what went in: 0.85-0.95 for capacitors and batteries with their converters.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [W]
+
+    Examples
+    --------
+    >>> round(float(buffer_loss_w(1e6, 0.9)))
+    100000
+    """
+    return _float(buffer_w) * (1 - _float(efficiency))
+
+
+@formula
+def added_w(with_w: ArrayLike, without_w: ArrayLike) -> FloatArray:
+    """What a measure adds to a mean power.
+
+    Parameters
+    ----------
+    with_w, without_w : array_like
+        Mean power with the measure and without it, shape ``(layout,)``. [W]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [W]
+
+    Examples
+    --------
+    >>> float(added_w(7.5e6, 7e6))
+    500000.0
+    """
+    return _float(with_w) - _float(without_w)
 
 
 @formula

@@ -231,6 +231,12 @@ def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
     failures = format_count(run["expected_interruptions"], "interruptions")
     mtbf = "never" if run["mtbf_s"] is None else f"every {format_time(run['mtbf_s'])}"
     yield "failures", f"{failures}, {mtbf}"
+    if causes := run.get("interruptions_by_cause"):
+        known = sorted(causes.items(), key=lambda one: -one[1])
+        shares = apportioned([count for _, count in known], 100)
+        named = (f"{label_of(cause)} {share} %" for (cause, _), share in zip(known, shares, strict=True) if share)
+        if sum(causes.values()) > 0:
+            yield "caused by", ", ".join(named)
     yield (
         "checkpoints",
         f"{format_bytes(run['checkpoint_bytes'])} every {format_time(run['checkpoint_interval_s'])}, "
@@ -292,6 +298,17 @@ def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterat
     shares = apportioned([value for _, value in parts], 1000)
     named = zip(parts, shares, strict=True)
     yield "of which", ", ".join(f"{label_of(name)} {share / 10:.1f} %" for (name, value), share in named if value)
+    for name in ("node", "rack"):
+        if level := energy.get(name):
+            yield name, _level(level)
+    if swings := energy.get("swings"):
+        jumps = ", ".join(
+            f"{format_power(swings[f'{when}_w'])} {said} ({format_fraction(swings[f'{when}_fraction'])} of the mean, "
+            f"{format_power(swings[f'{when}_w_per_s'])}/s)"
+            for when, said in (("step", "at each step"), ("stop", "at stops"))
+        )
+        smoothing = f"; smoothing takes {format_power(swings['smoothing_w'])}" if swings["smoothing_w"] else ""
+        yield "swings", jumps + smoothing
     yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} at full power in its hottest hours"
     if building := energy.get("building"):
         added = sorted(building.items(), key=lambda one: -one[1])
@@ -325,6 +342,11 @@ def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterat
         f"{format_mass_co2e(carbon['operational_kg_co2e'])}{contract}, "
         f"making {format_mass_co2e(carbon['embodied_kg_co2e'])}",
     )
+
+
+def _level(level: Document) -> str:
+    mean, p95, nameplate = (format_power(level[f"{name}_w"]) for name in ("mean", "p95", "nameplate"))
+    return f"mean {mean}, 95 % of the time within {p95}, nameplate {nameplate}"
 
 
 def _basis(cost: Document) -> str:
