@@ -656,8 +656,15 @@ puts on them: mean power over highest power, over the redundancy of the site (`s
 JSON (`energy.building`), losses of the supplies, distribution, fans, pumps, heat rejection and lights add up with the
 equipment to the power at the meter: equipment times PUE, to the last digit. Where a site sells heat
 (`heat_reuse_fraction`), `energy.ere` and `energy.reused_kwh` tell it, and what it brings (`heat_usd_per_kwh`) is a cost
-below 0 of its own; PUE and the energy bill stay as they are. Tanks
-(`immersion_fraction`) take fans out of any system and its heat into liquid.
+below 0 of its own; PUE and the energy bill stay as they are. Tanks (`immersion_fraction`) take fans out of any system
+and its heat into liquid.
+
+Racks are at their nameplate where a cooling design must carry them. `energy.node`, `energy.rack` and `energy.hall` have
+mean, 95th percentile and nameplate. `energy.swings` has what the grid connection must bear: the jump of all devices
+between work and pauses in each step, and at stops, with its speed. Dummy work (`operations.floor_activity_fraction`)
+or storage in the supplies (`operations.buffered_swing_fraction`) lessen it and take power, which all totals count; what
+such storage costs to buy is in no price list. Meta's 24,576 H100 swing by "tens of megawatts" (arXiv:2407.21783); a
+plan on 16,384 H100 says 4.8 MW at steps and 6.9 MW at stops.
 
 The peak at the meter is the highest power of the equipment in the hottest bin, or in the hottest hours where a site has
 them (`hottest_c`, `hottest_wet_bulb_c`: each exceeded in 0.4 % of the hours of a year, here both at once). Hotter hours

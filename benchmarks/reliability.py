@@ -21,6 +21,7 @@ import numpy as np
 
 from clusterplan import run
 from clusterplan.catalog import Catalog
+from clusterplan.formulas import reliability
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, Storage, System
 from clusterplan.run import Circumstances, Progress, Work
 from clusterplan.search import SMALL_JOB_DEVICES, SMALL_JOB_FACTOR
@@ -199,8 +200,35 @@ FIGURES = (
         "spares, and whether a simulated job goes on with fewer replicas while it waits for one",
     ),
     (("token_bytes",), "data of a token in storage"),
+    (("saved_fraction",), "incremental checkpoints: bytes that one adds to storage over its size; 1 for whole ones"),
+    (("cause_factor",), "how many times as often a cause of failures strikes, by its name (`cause_factor.memory`)"),
 )
 """Figures of operations, and what they are."""
+
+
+CAUSES = (
+    ("device: GPU, SRAM, system processor", 184, "Alibaba's A100: 45.6 % with memory and all else of the GPU (Aegis)"),
+    (
+        "memory",
+        72,
+        "uncorrectable errors every 11.3 million GB-hours of HBM2e, 8.5 of HBM3 (SC25, arXiv:2503.11901), most of "
+        "which remapping absorbs",
+    ),
+    ("silent corruption", 6, "Gemini 1.0: one every week or two"),
+    ("thermal", 6, ""),
+    (
+        "software, watchdog, dependencies",
+        63,
+        "48.2 % of the incidents of 100,000 GPUs (EROICA); CUDA errors 36.1 %, code and data 17.3 %, hangs 9.9 % "
+        "(ByteRobust)",
+    ),
+    ("hosts", 40, ""),
+    ("switches and cables", 35, "links 0.057 % and switches 0.051 % a month (Alibaba HPN, SIGCOMM 2024)"),
+    ("interfaces", 7, ""),
+    ("drives", 3, ""),
+    ("supplies", 3, ""),
+)
+"""Interruptions of Llama 3 405B by cause (arXiv:2407.21783, table 5), and what others counted."""
 
 
 @lru_cache
@@ -279,6 +307,10 @@ def share(value: float) -> str:
 
 def seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
+
+
+def lasting(value: float) -> str:
+    return seconds(value) if value < 120 else f"{value / 60:.1f} min"
 
 
 def terabytes(value: float) -> str:
@@ -399,6 +431,83 @@ def rows() -> Iterator[Row]:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a restart, published and predicted."""
+
+    what: str
+    devices: str
+    measured: str
+    predicted_s: float
+    source: str
+    remark: str = ""
+
+
+def parts() -> Iterator[Part]:
+    """Parts of a restart that somebody published, each with the prediction."""
+    operations = catalog().defaults().operations
+    megascale = "MegaScale, arXiv:2402.15627, section 3.5"
+
+    def init_s(devices: int) -> float:
+        return first(
+            reliability.communicator_init_s(devices, operations.communicator_s, operations.communicator_s_per_device)
+        )
+
+    yield Part(
+        what="communicators",
+        devices="2,048",
+        measured="< 5 s",
+        predicted_s=init_s(2048),
+        source=megascale,
+        remark="the slope is from this line and the next; the 2 s that do not grow are ours",
+    )
+    yield Part(
+        what="communicators", devices="> 10,000", measured="< 30 s", predicted_s=init_s(10_000), source=megascale
+    )
+    yield Part(
+        what="communicators before tuning",
+        devices="2,048",
+        measured="1,047 s",
+        predicted_s=init_s(2048),
+        source=megascale,
+        remark="a stack that was not tuned needs `operations.communicator_s_per_device=0.5`",
+    )
+    yield Part(
+        what="detection and diagnosis",
+        devices="12,288",
+        measured="< 10 min",
+        predicted_s=operations.detect_s + operations.diagnose_s,
+        source="MegaScale, arXiv:2402.15627, section 6.3",
+        remark="of more than 90 % of its failures",
+    )
+    made = progress("MegaScale")
+    yield Part(
+        what="catching up with the last step",
+        devices="12,288",
+        measured="< 15 min",
+        predicted_s=first(made.restore_s + made.checkpoint_interval_s / 2),
+        source="MegaScale, arXiv:2402.15627, section 6.3",
+        remark="restore, and half an interval done again",
+    )
+    made = progress(BYTECHECKPOINT.name)
+    yield Part(
+        what="load of a checkpoint",
+        devices="8,960",
+        measured="129 s",
+        predicted_s=first(made.restore_s) - init_s(8960) - operations.warmup_s,
+        source="ByteCheckpoint, arXiv:2407.20143, 405 billion parameters",
+        remark="from HDFS; the plan reads once from a flash file system and passes on inside the cluster",
+    )
+    yield Part(
+        what="whole recovery",
+        devices="not published",
+        measured="median 3.7 min, mean 38.9 min",
+        predicted_s=first(made.down_s + made.restore_s),
+        source="Lambda on its OLMo Hybrid run",
+        remark="predicted for 8,960 devices; a few long recoveries make the mean, which the plan does not have",
+    )
+
+
 def often(row: Row) -> str:
     """The figure with as many failures as small jobs have, where that is known to matter."""
     if row.case.devices >= SMALL_JOB_DEVICES or row.text not in {number, hours}:
@@ -436,6 +545,28 @@ def document() -> str:
         "took longer, as PaLM's did, and less so than Gemini 1.0, whose restarts must have been shorter than the",
         "defaults on as many devices as are assumed for it. A figure whose profile was made from the same run checks",
         "arithmetic only, and its remark says so.",
+        "",
+        "## Parts of a restart",
+        "| part | devices | published | predicted | source | remark |",
+        "|---|---:|---:|---:|---|---|",
+        *(
+            f"| {' | '.join((p.what, p.devices, p.measured, lasting(p.predicted_s), p.source, p.remark))} |"
+            for p in parts()
+        ),
+        "",
+        "Communicators start in a time that grows with the devices, on one line from 2,048 to 10,000. Nobody published",
+        "more: at 131,072 devices the line gives 5.3 min and at 1,048,576 devices 42 min, which nobody has",
+        "measured. For plans of that size, give `operations.communicator_s_per_device` what the software reaches.",
+        "",
+        "## What interrupts a run",
+        "Profiles of accelerators and systems split their failures by cause (`failure_fraction`), all after table 5",
+        "of the Llama 3 paper, the one table of counts of a large job: memory grows with its size.",
+        "`run.interruptions_by_cause` tells the interruptions of a plan by cause; they add up to all.",
+        "`--set operations.cause_factor.memory=0.5` halves one cause. Other counts, not used, as their classes differ:",
+        "",
+        "| cause | Llama 3, H100 | others |",
+        "|---|---:|---|",
+        *(f"| {what} | {count} of 419 | {others} |" for what, count, others in CAUSES),
         "",
         "## Closed forms and simulated runs",
         "`--simulate` draws runs of a plan failure by failure. `python benchmarks/simulation.py` compares them with",

@@ -96,6 +96,19 @@ def test_predictions_are_near_published_figures(reliability):
     assert 3 < found["RSC-1, 1,024 GPUs", "mean time between failures"] / 7.9 < 5
 
 
+def test_parts_of_a_restart_are_near_published_ones(reliability):
+    found = {(part.what, part.devices): part.predicted_s for part in reliability.parts()}
+    assert found["communicators", "2,048"] < 5 + 2  # published below 5 s; the part that does not grow is assumed
+    assert found["communicators", "> 10,000"] < 30
+    assert found["detection and diagnosis", "12,288"] < 600
+    assert found["catching up with the last step", "12,288"] < 900
+    assert 3.7 * 60 < found["whole recovery", "not published"] < 38.9 * 60
+
+
+def test_counts_by_cause_add_up(reliability):
+    assert sum(count for _, count, _ in reliability.CAUSES) == 419
+
+
 def test_the_document_of_reliability_names_figures_that_there_are(reliability):
     known = {entry.name for entry in dataclasses.fields(Operations)}
     assert {name for names, _ in reliability.FIGURES for name in names} <= known

@@ -385,7 +385,7 @@ def test_every_field_is_what_a_formula_returned():
     ]
     assert unmade == ["Fleet.used_devices"]  # it comes from the step
     paid = [value for value in (getattr(outcome.cost, f.name) for f in fields(outcome.cost)) if value is not None]
-    assert len(paid) == len(fields(outcome.cost)) - 2  # neither devices nor building are rented
+    assert len(paid) == len(fields(outcome.cost)) - 3  # neither devices nor building are rented, no heat is sold
     assert all(recorder.maker_of(value) is not None for value in paid)
 
 
@@ -863,6 +863,39 @@ def test_sold_heat_is_no_pue():
     assert_allclose(sold.ere, (sold.facility_kwh - sold.reused_kwh) / sold.it_kwh)
 
 
+def test_heat_has_a_price_where_a_site_has_one():
+    wet = replace(SYSTEM, liquid_fraction=0.8)
+    free, paid = (
+        run.evaluate(circumstances(system=wet, site=replace(SITE, heat_usd_per_kwh=price)), work(1024))
+        for price in (None, 0.03)
+    )
+    assert free.cost.sold_heat_usd is None
+    assert_allclose(paid.cost.sold_heat_usd, -0.03 * paid.energy.reused_kwh)
+    assert_allclose(paid.cost.total_usd, free.cost.total_usd + paid.cost.sold_heat_usd)
+    assert_array_equal(paid.energy.pue, free.energy.pue)
+    assert_array_equal(paid.cost.energy_usd, free.cost.energy_usd)
+    rented = run.evaluate(
+        circumstances(system=wet, site=replace(SITE, heat_usd_per_kwh=0.03), prices=RENT), work(1024)
+    ).cost
+    assert rented.sold_heat_usd is None  # it is the landlord's
+
+
+def test_incremental_checkpoints():
+    blocking = {"asynchronous_checkpoint": False}
+    whole, parts = (
+        run.evaluate(circumstances(operations=replace(OPERATIONS, saved_fraction=share, **blocking)), MANY).progress
+        for share in (1.0, 0.2)
+    )
+    assert_array_equal(parts.checkpoint_bytes, whole.checkpoint_bytes)
+    assert np.all(parts.checkpoint_stall_s < whole.checkpoint_stall_s)
+    assert np.all(parts.checkpoint_interval_s <= whole.checkpoint_interval_s)
+    assert np.all(parts.restore_s >= whole.restore_s)  # one whole checkpoint and one increment are read
+    assert np.all(parts.stall_loss_fraction + parts.rework_loss_fraction
+                  < whole.stall_loss_fraction + whole.rework_loss_fraction)  # fmt: skip
+    assert np.all(parts.daily_checkpoint_bytes / parts.checkpoint_bytes
+                  < DAY_S / parts.checkpoint_interval_s)  # fmt: skip
+
+
 def test_a_design_without_liquid_sells_no_heat():
     given = circumstances(cooling=replace(COOLING, liquid=None))
     energy = run.evaluate(given, work(1024)).energy
@@ -1035,6 +1068,23 @@ def test_supported():
 def test_unsupported(changes, reason):
     (found,) = run.unsupported(circumstances(**changes))
     assert reason in found
+
+
+def test_a_refusal_names_cooling_that_would_do():
+    coolings = tuple(
+        replace(COOLING, name=name, rack_limit_w=limit, liquid=liquid)
+        for name, limit, liquid in (
+            ("tank", 900e3, LIQUID), ("air", 25e3, None), ("plates", 140e3, LIQUID), ("doors", 200e3, None),
+            ("more plates", 150e3, LIQUID), ("most plates", 400e3, LIQUID),
+        )
+    )  # fmt: skip
+    dry = replace(COOLING, rack_limit_w=25e3, liquid=None)
+    first, second = run.unsupported(circumstances(system=RACK, cooling=dry), coolings)
+    named = "--cooling can be plates (140 kW), more plates (150 kW), most plates (400 kW)"
+    assert first.endswith(named)
+    assert "--cooling" not in second
+    (low,) = run.unsupported(circumstances(system=RACK, cooling=replace(COOLING, rack_limit_w=25e3)), coolings)
+    assert low == f"a rack of rack gives 130 kW, more than the 25 kW of cooling; {named}"
 
 
 def test_system_without_a_price_is_an_error():

@@ -139,6 +139,7 @@ SUFFIXES: Mapping[str, Unit] = {
     "usd_per_kg_co2e": Unit("price of carbon", "usd_per_kg_co2e", "USD/kg CO2e"),
     "usd_per_t_co2e": Unit("price of carbon", "usd_per_kg_co2e", "USD/t CO2e", 1, K),
     "per_s": Unit("rate", "per_s", "1/s"),
+    "w_per_s": Unit("change of power", "w_per_s", "W/s"),
     "tokens_per_s": Unit("rate of tokens", "tokens_per_s", "tokens/s"),
     "per_device_s": Unit("rate per device", "per_device_s", "1/device-s"),
     "per_device_h": Unit("rate per device", "per_device_s", "1/device-h", 1, SECONDS_PER_HOUR),

@@ -17,6 +17,7 @@ from clusterplan.formulas.cost import (
     network_capex_usd,
     own_usd,
     rent_usd,
+    sold_heat_usd,
     staff_usd,
     storage_capex_usd,
     storage_rent_usd,
@@ -31,6 +32,11 @@ H_S = 3600.0
 YEAR_S = 8766 * H_S
 MONTH_S = YEAR_S / 12
 KWH_J = 3.6e6
+
+
+def test_sold_heat_costs_less_than_nothing():
+    assert_allclose(sold_heat_usd([0.0, 1e6], 0.02), [0, -20e3])
+
 
 PRICED = [  # the formula with everything but its price
     pytest.param(lambda price: rent_usd(1024, 1e6, price), id="rent"),

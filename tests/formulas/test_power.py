@@ -6,19 +6,29 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan.formulas.power import (
     accelerator_w,
+    added_w,
+    buffer_loss_w,
+    buffer_w,
+    buffered_swing_w,
     capped_clock_fraction,
     clock_slowdown,
     conversion_input_w,
     endpoints_per_device,
     energy_j,
     energy_kwh,
+    exceeded_w,
     fabric_w,
+    floored_fraction,
+    hall_nameplate_w,
+    hall_p95_w,
     nameplate_w,
     node_w,
     overhead_w,
     peak_w,
     phase_mean_w,
+    ramp_w_per_s,
     storage_w,
+    swing_fraction,
     swing_w,
     together_w,
 )
@@ -200,7 +210,53 @@ def test_swing_of_a_training_cluster():
     assert 5e6 < swing_w(24576, 700, 300, 0.9) < 30e6
 
 
+def test_swings_have_no_sign():
+    assert swing_w(100, 300, 700, 1) == swing_w(100, 700, 300, 1) == 40_000
+    assert swing_w(100, 700, 700, 1) == 0
+
+
+def test_ramp_and_share_of_a_swing():
+    assert ramp_w_per_s(1e6, 0.1) == pytest.approx(1e7)
+    assert swing_fraction(1e6, 4e6) == 0.25
+
+
+def test_no_smoothing():
+    assert floored_fraction(0.2, 0) == 0.2
+    assert buffered_swing_w(1e6, 0) == 1e6
+    assert buffer_w(1e6, 0, 0.5) == 0
+    assert buffer_loss_w(1e6, 1) == 0
+    assert added_w(7.0, 7.0) == 0
+
+
+def test_storage_has_nothing_to_do_at_one_level():
+    assert_array_equal(buffer_w(1e6, 1, [0.0, 1.0]), 0)
+
+
+def test_storage_passes_what_an_integration_says():
+    high, swing, taken = 0.7, 1e6, 0.3  # 70 % of the time at the upper level
+    level = np.where(np.arange(1000) < 1000 * high, swing, 0.0)
+    stored = np.clip(level.mean() - level, 0, None).mean() * taken
+    assert_allclose(buffer_w(swing, taken, high), stored)
+
+
+def test_percentile_of_phases():
+    watts = [700, 580, 370, 220]
+    assert_array_equal(exceeded_w([[0.7, 0.1, 0.1, 0.1], [0.04, 0.5, 0.3, 0.16], [0, 0, 0, 1]], watts, 0.05),
+                       [700, 580, 220])  # fmt: skip
+    assert exceeded_w([[0.7, 0.1, 0.1, 0.1]], watts, 0)[0] == 700
+    assert exceeded_w([[0.7, 0.1, 0.1, 0.1]], watts, 1)[0] == 220
+    assert exceeded_w([[0.1, 0.1, 0.1, 0.7]], watts[::-1], 0.05)[0] == 700  # the order of the phases does not matter
+
+
+def test_hall():
+    assert hall_p95_w(1e6, 100, 9000, 9000, 1) == 1e6
+    assert hall_p95_w(1e6, 100, 9000, 8000, 1) == 1.1e6
+    assert hall_nameplate_w(1e6, 0, 0) == 1e6
+
+
 def test_array_equals_scalars():
+    shares = np.array([[0.7, 0.2, 0.1], [0.03, 0.5, 0.47]])
+    assert_allclose(exceeded_w(shares, [7, 5, 3], 0.05), [exceeded_w(one, [7, 5, 3], 0.05) for one in shares])
     clock = np.array([0.6, 0.8, 1.0])
     assert_allclose(accelerator_w(100, 700, 0.8, clock, 2.5), [accelerator_w(100, 700, 0.8, c, 2.5) for c in clock])
     devices = np.array([100.0, 400.0, 700.0])

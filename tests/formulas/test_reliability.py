@@ -15,6 +15,7 @@ from clusterplan.formulas.reliability import (
     asynchronous_useful_fraction,
     batch_bytes,
     both_fraction,
+    changed_failures_s,
     checkpoint_bytes,
     checkpoint_interval_s,
     communicator_init_s,
@@ -31,6 +32,7 @@ from clusterplan.formulas.reliability import (
     ideal_s,
     idle_devices,
     in_service_fraction,
+    interruptions_by_cause,
     job_mtbf_s,
     kept_fraction,
     load_s,
@@ -48,6 +50,8 @@ from clusterplan.formulas.reliability import (
     replica_loss_s,
     replica_tolerant_useful_fraction,
     restore_s,
+    restored_bytes,
+    saved_bytes,
     segments,
     snapshot_s,
     spare_devices,
@@ -730,6 +734,33 @@ def test_spares_are_the_fewest_that_do():
 def test_no_repairs_no_spares():
     assert_array_equal(spare_nodes([0, 1000, 1000], [1, 0, 1], [1, 1, np.inf], 0.01), [0, 0, 0])
     assert spare_nodes(1000, 3600, 1e7, 0.01).dtype == np.int64
+
+
+def test_a_cause_as_often_as_before_changes_nothing():
+    assert changed_failures_s(3e-9, 3e-9, 0.4, 1) == 3e-9
+
+
+def test_causes_that_never_strike_leave_the_rest():
+    assert_allclose(changed_failures_s(changed_failures_s(10, 10, 0.4, 0), 10, 0.5, 0), 1)
+
+
+def test_all_causes_of_all_things_are_all_interruptions():
+    devices, nodes_at_work, of_device, of_node = 1024, 128, 3e-9, 2e-8
+    mtbf = job_mtbf_s(devices, of_device, nodes_at_work, of_node)
+    found = sum(interruptions_by_cause(50, mtbf, devices, of_device, share) for share in (0.3, 0.7))
+    assert_allclose(found + interruptions_by_cause(50, mtbf, nodes_at_work, of_node, 1), 50)
+    counts = np.array([0.0, 10.0, 50.0])
+    assert_allclose(
+        interruptions_by_cause(counts, mtbf, devices, of_device, 0.3),
+        [interruptions_by_cause(n, mtbf, devices, of_device, 0.3) for n in counts],
+    )
+    assert interruptions_by_cause(0, np.inf, devices, 0, 1) == 0
+
+
+def test_whole_and_incremental_checkpoints():
+    assert saved_bytes(8e12, 1) == restored_bytes(8e12, 1) == 8e12
+    assert_allclose(saved_bytes(8e12, [0.1, 0.5]), [0.8e12, 4e12])
+    assert_allclose(restored_bytes(8e12, [0.1, 0.5]), [8.8e12, 12e12])
 
 
 def test_spares_array_equals_scalars():
