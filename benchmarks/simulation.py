@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clusterplan.formulas import reliability
+from clusterplan.formulas import checkpoints, goodput, reliability
 from clusterplan.simulate import Process, simulated
 
 DEVICES = (1_024, 4_096, 16_384, 65_536, 131_072, 262_144, 1_048_576)
@@ -59,13 +59,13 @@ class Row:
 def at_size(process: Process, devices: int) -> Process:
     """The process of a job of so many devices, with its best interval."""
     mtbf = float(reliability.job_mtbf_s(devices, 0, devices / NODE_DEVICES, RATE_PER_NODE_S))
-    best = float(reliability.checkpoint_interval_s(process.stall_s, mtbf))
+    best = float(checkpoints.checkpoint_interval_s(process.stall_s, mtbf))
     return replace(process, mtbf_s=mtbf, interval_s=max(best, process.persist_s))
 
 
 def closed_form(process: Process) -> float:
     return float(
-        reliability.asynchronous_useful_fraction(
+        goodput.asynchronous_useful_fraction(
             process.interval_s,
             process.stall_s,
             process.persist_s,

@@ -9,7 +9,7 @@ from clusterplan import report, search, shapes
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError
 from clusterplan.explain import RULES, SUMS, equation, explain, field_text
-from clusterplan.formulas import cost, pipeline, reliability
+from clusterplan.formulas import cost, finish, pipeline
 from clusterplan.scenario import Scenario, override, resolve
 from clusterplan.step import StepTime
 
@@ -115,9 +115,9 @@ def test_a_constant_of_the_program_is_named():
 def test_inputs_are_explained_to_the_second_level():
     told = explain(estimate(), "run.wall_s")
     ideal = next(one for one in told["inputs"] if one["name"] == "ideal_s")
-    assert ideal["formula"] == "reliability.training_s"
+    assert ideal["formula"] == "finish.training_s"
     inner = next(one for one in ideal["inputs"] if one["name"] == "ideal_s")
-    assert inner["formula"] == "reliability.ideal_s"
+    assert inner["formula"] == "finish.ideal_s"
     assert "inputs" not in inner
 
 
@@ -128,7 +128,7 @@ def test_two_formulas_that_add_up_are_found():
 
 
 def test_a_property_that_calls_a_formula():
-    assert explain(estimate(), "run.p90_s")["formula"] == "reliability.finish_quantile_s"
+    assert explain(estimate(), "run.p90_s")["formula"] == "finish.finish_quantile_s"
 
 
 def test_the_way_may_begin_at_the_document():
@@ -196,7 +196,7 @@ def test_nothing_feasible_has_nothing_to_explain():
 
 
 def test_equation_of_a_formula_without_notes_is_its_expression():
-    assert equation(reliability.expected_wall_s) == "expected_wall_s = ideal / useful"
+    assert equation(finish.expected_wall_s) == "expected_wall_s = ideal / useful"
 
 
 def test_text_below_a_field():

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from clusterplan import run
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ProfileError
+from clusterplan.formulas.finish import deadline_probability, wall_standard_deviation_s
 from clusterplan.formulas.power import node_w
-from clusterplan.formulas.reliability import deadline_probability, wall_standard_deviation_s
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, Storage, System, Tier
 from clusterplan.run import Circumstances, Work
 from clusterplan.site import AirLoop, Cooling, LiquidLoop, Operations, Prices, Site

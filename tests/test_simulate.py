@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 from clusterplan import simulate
 from clusterplan.cli import app
 from clusterplan.errors import ClusterplanError
-from clusterplan.formulas.reliability import (
+from clusterplan.formulas.checkpoints import checkpoint_interval_s
+from clusterplan.formulas.finish import wall_standard_deviation_s
+from clusterplan.formulas.goodput import (
     asynchronous_useful_fraction,
-    checkpoint_interval_s,
     kept_fraction,
     predicted_useful_fraction,
     replica_tolerant_useful_fraction,
     two_level_useful_fraction,
     uncorrupted_fraction,
-    wall_standard_deviation_s,
 )
 from clusterplan.simulate import Process, parse_shape, simulated
 

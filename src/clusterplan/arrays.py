@@ -22,3 +22,8 @@ def total(parts: Iterable[FloatArray]) -> FloatArray:
     [4.0, 6.0]
     """
     return reduce(add, parts)
+
+
+def floats(*values: ArrayLike) -> list[FloatArray]:
+    """Each argument as an array of floats."""
+    return [np.asarray(value, dtype=float) for value in values]

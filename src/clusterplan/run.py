@@ -17,7 +17,7 @@ import numpy as np
 from clusterplan import building
 from clusterplan.arrays import ArrayLike, FloatArray, IntArray
 from clusterplan.errors import ProfileError
-from clusterplan.formulas import batch, carbon, cost, facility, power, reliability
+from clusterplan.formulas import batch, carbon, checkpoints, cost, facility, finish, goodput, power, reliability
 from clusterplan.hardware import Accelerator, Machine, Storage, System
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.wiring import wiring
@@ -206,7 +206,7 @@ class Progress:
 
     def finish_s(self, probability: float) -> FloatArray:
         """Time by which the run ends with a given probability. [s]"""
-        return reliability.finish_quantile_s(probability, self.wall_s, self.standard_deviation_s)
+        return finish.finish_quantile_s(probability, self.wall_s, self.standard_deviation_s)
 
     @property
     def p50_s(self) -> FloatArray:
@@ -544,7 +544,7 @@ def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pro
 def cost_of(circumstances: Circumstances, outcome: Run) -> Cost:
     """What a run costs with other prices; all else is as it was."""
     progress, storage = outcome.progress, circumstances.storage
-    share = reliability.store_share_fraction(
+    share = checkpoints.store_share_fraction(
         _stored_bytes(circumstances),
         storage.capacity_bytes,
         progress.checkpoint_bytes,
@@ -581,8 +581,8 @@ def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_device
 
 def _stored_bytes(circumstances: Circumstances) -> FloatArray:
     """Space that the run takes in storage. [byte]"""
-    size = reliability.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
-    return reliability.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, circumstances.operations.token_bytes)
+    size = checkpoints.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
+    return checkpoints.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, circumstances.operations.token_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -642,24 +642,24 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
     system, stack = circumstances.machine.system, circumstances.machine.stack
     devices, nodes = fleet.used_devices, fleet.used_nodes
 
-    steps = reliability.steps(circumstances.tokens, work.global_batch, circumstances.seq_len)
+    steps = finish.steps(circumstances.tokens, work.global_batch, circumstances.seq_len)
     ramp_steps, ramp_s = _ramp(circumstances, work)
     if ramp_steps is None or ramp_s is None:
-        ideal = reliability.ideal_s(steps, work.step_s)
+        ideal = finish.ideal_s(steps, work.step_s)
     else:
-        later = reliability.steps(
+        later = finish.steps(
             circumstances.tokens - _ramp_tokens(circumstances), work.global_batch, circumstances.seq_len
         )
         steps = batch.ramped_steps(ramp_steps, later)
         ideal = batch.ramped_ideal_s(ramp_s, later, work.step_s)
-    training = reliability.training_s(ideal, operations.repeated_fraction)
+    training = finish.training_s(ideal, operations.repeated_fraction)
     if circumstances.evaluation_fraction:
         training = batch.with_evaluation_s(training, circumstances.evaluation_fraction)
-    size = reliability.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
+    size = checkpoints.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
     saved, read = size, size
     if operations.saved_fraction < 1:
-        saved = reliability.saved_bytes(size, operations.saved_fraction)
-        read = reliability.restored_bytes(size, operations.saved_fraction)
+        saved = checkpoints.saved_bytes(size, operations.saved_fraction)
+        read = checkpoints.restored_bytes(size, operations.saved_fraction)
     trouble = _Trouble(
         size=size,
         mtbf_s=_mtbf_s(circumstances, fleet, ideal),
@@ -667,9 +667,9 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         init_s=reliability.communicator_init_s(
             devices, operations.communicator_s, operations.communicator_s_per_device
         ),
-        snapshot_s=reliability.snapshot_s(size, devices, system.host_link_bytes_per_s, BARRIER_S),
-        write_s=reliability.write_s(saved, storage.write_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
-        load_s=reliability.load_s(read, READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
+        snapshot_s=checkpoints.snapshot_s(size, devices, system.host_link_bytes_per_s, BARRIER_S),
+        write_s=checkpoints.write_s(saved, storage.write_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
+        load_s=checkpoints.load_s(read, READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
     )
     ways = {"storage": _from_storage, "memory": _from_memory, "replica": _beside_replicas}
     course = ways[operations.recovery](circumstances, work, trouble)
@@ -678,30 +678,28 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
     # Causes in a row, each with the share that it leaves of what the causes before it left: planned stops, restarts,
     # work that failures undo, checkpoints, corruption, slow nodes, data, repeated steps.
     stop = operations.planned_stop_s
-    service = reliability.in_service_fraction(
+    service = goodput.in_service_fraction(
         stop
         and reliability.restore_s(trouble.init_s, trouble.load_s, stop + operations.launch_s + operations.warmup_s),
         operations.planned_stop_interval_s,
     )
-    up = reliability.both_fraction(service, course.up_fraction)
-    useful = reliability.both_fraction(service, course.useful_fraction)
+    up = goodput.both_fraction(service, course.up_fraction)
+    useful = goodput.both_fraction(service, course.useful_fraction)
     stepping = course.training_fraction
     kept = useful / (up * stepping)
-    sound = reliability.uncorrupted_fraction(operations.silent_fraction, operations.silent_found_s, mtbf)
-    read_bytes = reliability.batch_bytes(work.global_batch, circumstances.seq_len, operations.token_bytes)
-    speed = reliability.full_speed_fraction(operations.slow_node_fraction)
-    fed = reliability.fed_fraction(work.step_s, read_bytes, storage.read_bytes_per_s)
+    sound = goodput.uncorrupted_fraction(operations.silent_fraction, operations.silent_found_s, mtbf)
+    read_bytes = checkpoints.batch_bytes(work.global_batch, circumstances.seq_len, operations.token_bytes)
+    speed = goodput.full_speed_fraction(operations.slow_node_fraction)
+    fed = goodput.fed_fraction(work.step_s, read_bytes, storage.read_bytes_per_s)
     good = sound * speed * fed
-    wall = reliability.expected_wall_s(training, useful * good)
+    wall = finish.expected_wall_s(training, useful * good)
     interruptions = reliability.expected_interruptions(wall * service, mtbf, down)
 
     spread = _standard_deviation_s(operations, training / good, course, trouble, interruptions, fleet)
-    spread = reliability.finish_standard_deviation_s(
-        wall, spread, reliability.standard_error_fraction(stack.step_error_fraction)
-    )
+    spread = finish.finish_standard_deviation_s(wall, spread, finish.standard_error_fraction(stack.step_error_fraction))
     deadline = circumstances.deadline_s
     period = course.storage_interval_s + course.stall_s
-    stored = reliability.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, operations.token_bytes)
+    stored = checkpoints.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, operations.token_bytes)
     progress = Progress(
         steps=steps,
         ideal_s=ideal,
@@ -711,34 +709,34 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         checkpoint_persist_s=course.persist_s,
         checkpoint_interval_s=course.interval_s,
         storage_interval_s=course.storage_interval_s,
-        daily_checkpoint_bytes=reliability.daily_bytes(saved, period),
+        daily_checkpoint_bytes=checkpoints.daily_bytes(saved, period),
         stored_bytes=stored,
-        data_bytes_per_s=reliability.read_bytes_per_s(read_bytes, work.step_s),
+        data_bytes_per_s=checkpoints.read_bytes_per_s(read_bytes, work.step_s),
         down_s=down,
         restore_s=restore,
         up_fraction=up,
         training_fraction=stepping,
-        planned_loss_fraction=reliability.lost_fraction(1, service),
-        restart_loss_fraction=reliability.lost_fraction(service, course.up_fraction),
-        rework_loss_fraction=reliability.lost_fraction(up, kept),
-        stall_loss_fraction=reliability.lost_fraction(up * kept, stepping),
-        silent_loss_fraction=reliability.lost_fraction(useful, sound),
-        slow_loss_fraction=reliability.lost_fraction(useful * sound, speed),
-        data_loss_fraction=reliability.lost_fraction(useful * sound * speed, fed),
-        evaluation_loss_fraction=reliability.lost_fraction(useful * good, 1 - circumstances.evaluation_fraction),
-        repeat_loss_fraction=reliability.lost_fraction(
+        planned_loss_fraction=goodput.lost_fraction(1, service),
+        restart_loss_fraction=goodput.lost_fraction(service, course.up_fraction),
+        rework_loss_fraction=goodput.lost_fraction(up, kept),
+        stall_loss_fraction=goodput.lost_fraction(up * kept, stepping),
+        silent_loss_fraction=goodput.lost_fraction(useful, sound),
+        slow_loss_fraction=goodput.lost_fraction(useful * sound, speed),
+        data_loss_fraction=goodput.lost_fraction(useful * sound * speed, fed),
+        evaluation_loss_fraction=goodput.lost_fraction(useful * good, 1 - circumstances.evaluation_fraction),
+        repeat_loss_fraction=goodput.lost_fraction(
             useful * good * (1 - circumstances.evaluation_fraction), 1 - operations.repeated_fraction
         ),
         ramp_steps=ramp_steps,
         ramp_s=ramp_s,
-        goodput_fraction=reliability.goodput_fraction(ideal, wall),
+        goodput_fraction=finish.goodput_fraction(ideal, wall),
         wall_s=wall,
         expected_interruptions=interruptions,
         planned_stops=reliability.expected_interruptions(wall if stop else 0, operations.planned_stop_interval_s, stop),
         standard_deviation_s=spread,
-        deadline_probability=None if deadline is None else reliability.deadline_probability(deadline, wall, spread),
+        deadline_probability=None if deadline is None else finish.deadline_probability(deadline, wall, spread),
     )
-    return progress, reliability.store_share_fraction(
+    return progress, checkpoints.store_share_fraction(
         stored, storage.capacity_bytes, saved, storage.write_bytes_per_s, period
     )
 
@@ -800,18 +798,18 @@ def _from_storage(circumstances: Circumstances, work: Work, trouble: _Trouble) -
     if operations.asynchronous_checkpoint:
         stall, persist = trouble.snapshot_s, trouble.write_s
     foreseen = operations.foreseen_fraction
-    interval = reliability.whole_steps_interval_s(
-        reliability.checkpoint_interval_s(stall, mtbf / (1 - foreseen) if foreseen else mtbf),
+    interval = checkpoints.whole_steps_interval_s(
+        checkpoints.checkpoint_interval_s(stall, mtbf / (1 - foreseen) if foreseen else mtbf),
         work.step_s,
         persist,
         operations.longest_checkpoint_interval_s,
     )
     restore = reliability.restore_s(trouble.init_s, trouble.load_s, operations.warmup_s)
-    up = reliability.up_fraction(restore, down, mtbf)
-    useful = reliability.asynchronous_useful_fraction(interval, stall, persist, restore, down, mtbf)
+    up = goodput.up_fraction(restore, down, mtbf)
+    useful = goodput.asynchronous_useful_fraction(interval, stall, persist, restore, down, mtbf)
     if foreseen:
         lasting = restore + persist
-        first_order = reliability.predicted_useful_fraction(
+        first_order = goodput.predicted_useful_fraction(
             interval,
             stall,
             operations.proactive_s,
@@ -822,8 +820,8 @@ def _from_storage(circumstances: Circumstances, work: Work, trouble: _Trouble) -
             operations.alarm_precision_fraction,
         )
         # That form leaves out failures while the job restores.
-        again = reliability.up_fraction(lasting, down, mtbf) * (1 + (down + lasting) / mtbf)
-        useful = reliability.both_fraction(first_order, again)
+        again = goodput.up_fraction(lasting, down, mtbf) * (1 + (down + lasting) / mtbf)
+        useful = goodput.both_fraction(first_order, again)
     return _Course(
         interval_s=interval,
         storage_interval_s=interval,
@@ -831,7 +829,7 @@ def _from_storage(circumstances: Circumstances, work: Work, trouble: _Trouble) -
         persist_s=persist,
         restore_s=restore,
         up_fraction=up,
-        training_fraction=reliability.training_fraction(interval, stall),
+        training_fraction=goodput.training_fraction(interval, stall),
         useful_fraction=useful,
     )
 
@@ -845,29 +843,29 @@ def _from_memory(circumstances: Circumstances, work: Work, trouble: _Trouble) ->
     operations, system = circumstances.operations, circumstances.machine.system
     mtbf, down, stall = trouble.mtbf_s, trouble.down_s, trouble.snapshot_s
     lost = operations.memory_lost_fraction
-    copy = reliability.snapshot_s(trouble.size, work.used_devices, system.scaleout_bytes_per_s, 0)
-    interval = reliability.whole_steps_interval_s(
-        reliability.checkpoint_interval_s(stall, mtbf), work.step_s, copy, operations.longest_checkpoint_interval_s
+    copy = checkpoints.snapshot_s(trouble.size, work.used_devices, system.scaleout_bytes_per_s, 0)
+    interval = checkpoints.whole_steps_interval_s(
+        checkpoints.checkpoint_interval_s(stall, mtbf), work.step_s, copy, operations.longest_checkpoint_interval_s
     )
     rare = mtbf / lost if lost else np.full_like(mtbf, np.inf)
     often = mtbf / (1 - lost)
     extra, behind = trouble.write_s, np.zeros_like(trouble.write_s)
     if operations.asynchronous_checkpoint:
         extra, behind = behind, extra
-    segments = reliability.segments(interval, extra, behind, rare)
+    segments = goodput.segments(interval, extra, behind, rare)
     near = reliability.restore_s(trouble.init_s, copy, operations.warmup_s)
     far = reliability.restore_s(trouble.init_s, trouble.load_s, operations.warmup_s)
-    useful = reliability.two_level_useful_fraction(
+    useful = goodput.two_level_useful_fraction(
         interval, segments, stall, extra, near + copy, far + behind, down, often, rare
     )
     return _Course(
         interval_s=interval,
-        storage_interval_s=reliability.pattern_interval_s(interval, segments),
+        storage_interval_s=goodput.pattern_interval_s(interval, segments),
         stall_s=stall,
         persist_s=copy,
         restore_s=near,
-        up_fraction=reliability.up_fraction((1 - lost) * near + lost * far, down, mtbf),
-        training_fraction=reliability.pattern_training_fraction(interval, segments, stall, extra),
+        up_fraction=goodput.up_fraction((1 - lost) * near + lost * far, down, mtbf),
+        training_fraction=goodput.pattern_training_fraction(interval, segments, stall, extra),
         useful_fraction=useful,
     )
 
@@ -878,7 +876,7 @@ def _beside_replicas(circumstances: Circumstances, work: Work, trouble: _Trouble
     share = operations.replica_global_fraction
     stopping = trouble.mtbf_s / share if share else np.full_like(trouble.mtbf_s, np.inf)
     whole = _from_storage(circumstances, work, replace(trouble, mtbf_s=stopping))
-    loss = reliability.replica_loss_s(
+    loss = goodput.replica_loss_s(
         work.step_s,
         operations.replica_reconfigure_s,
         operations.replica_recover_s,
@@ -886,11 +884,11 @@ def _beside_replicas(circumstances: Circumstances, work: Work, trouble: _Trouble
         0,
         0,
     )
-    beside = reliability.replica_tolerant_useful_fraction(1, 0, loss, trouble.mtbf_s)
+    beside = goodput.replica_tolerant_useful_fraction(1, 0, loss, trouble.mtbf_s)
     return replace(
         whole,
-        up_fraction=reliability.both_fraction(beside, whole.up_fraction),
-        useful_fraction=reliability.both_fraction(beside, whole.useful_fraction),
+        up_fraction=goodput.both_fraction(beside, whole.up_fraction),
+        useful_fraction=goodput.both_fraction(beside, whole.useful_fraction),
     )
 
 
@@ -908,7 +906,7 @@ def _standard_deviation_s(
     Losses of other ways of recovery do not overlap; the time to the failure is as uncertain as they are long.
     """
     if operations.recovery == "storage" and not operations.foreseen_fraction:
-        spread = reliability.wall_standard_deviation_s(
+        spread = finish.wall_standard_deviation_s(
             training_s,
             course.interval_s,
             course.stall_s,
@@ -919,14 +917,14 @@ def _standard_deviation_s(
     else:
         lost = 1 / (course.useful_fraction / course.training_fraction) - 1
         mean = lost * training_s / np.maximum(interruptions, 1)
-        spread = reliability.rare_loss_standard_deviation_s(interruptions, mean, mean)
+        spread = finish.rare_loss_standard_deviation_s(interruptions, mean, mean)
     if operations.silent_fraction:
         found = operations.silent_found_s
         count = interruptions * operations.silent_fraction
-        spread = np.hypot(spread, reliability.rare_loss_standard_deviation_s(count, found, found))
+        spread = np.hypot(spread, finish.rare_loss_standard_deviation_s(count, found, found))
     if operations.domain_failure_fraction:
         count = interruptions * operations.domain_failure_fraction * (operations.domain_nodes > fleet.spare_nodes)
-        spread = np.hypot(spread, reliability.rare_loss_standard_deviation_s(count, operations.domain_outage_s, 0))
+        spread = np.hypot(spread, finish.rare_loss_standard_deviation_s(count, operations.domain_outage_s, 0))
     return spread
 
 

@@ -16,7 +16,7 @@ from clusterplan.choose import alternatives, at_knee, best_choice, blocking
 from clusterplan.clock import best_clock, clocks
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.fixes import fixes
-from clusterplan.formulas import memory, reliability
+from clusterplan.formulas import checkpoints, memory
 from clusterplan.hardware import Machine
 from clusterplan.layer import Question, price_layers
 from clusterplan.layout import (
@@ -354,7 +354,7 @@ def run_warnings(plan: Plan) -> list[str]:
     progress, storage = plan.run.progress, plan.circumstances.storage
     used = int(plan.run.fleet.used_devices[0])
     goodput, persist = float(progress.goodput_fraction[0]), float(progress.checkpoint_persist_s[0])
-    best = float(reliability.checkpoint_interval_s(progress.checkpoint_stall_s, progress.mtbf_s)[0])
+    best = float(checkpoints.checkpoint_interval_s(progress.checkpoint_stall_s, progress.mtbf_s)[0])
     interval = float(progress.checkpoint_interval_s[0])
     if best < persist and interval < 2 * persist and plan.circumstances.operations.recovery != "memory":
         found.append(

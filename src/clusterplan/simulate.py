@@ -17,7 +17,7 @@ import numpy as np
 from clusterplan import run
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
 from clusterplan.errors import ClusterplanError
-from clusterplan.formulas import reliability
+from clusterplan.formulas import checkpoints, finish, goodput, reliability
 from clusterplan.plan import Plan
 
 RUNS = 2000
@@ -170,7 +170,7 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
     """What the simulation needs to know of a plan."""
     progress, given = plan.run.progress, plan.circumstances
     operations = given.operations
-    size = float(reliability.saved_bytes(_first(progress.checkpoint_bytes), operations.saved_fraction))
+    size = float(checkpoints.saved_bytes(_first(progress.checkpoint_bytes), operations.saved_fraction))
     stall = _first(progress.checkpoint_stall_s)
     persist, restore = _first(progress.checkpoint_persist_s), _first(progress.restore_s)
     interval, mtbf = _first(progress.checkpoint_interval_s), _first(progress.mtbf_s)
@@ -183,7 +183,7 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
     more: dict[str, float] = {}
     if operations.recovery == "memory":
         write = float(
-            reliability.write_s(
+            checkpoints.write_s(
                 size,
                 given.storage.write_bytes_per_s,
                 fleet.used_nodes[0],
@@ -200,7 +200,7 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
             "lost_fraction": operations.memory_lost_fraction,
         }
     elif operations.recovery == "replica":
-        loss = reliability.replica_loss_s(
+        loss = goodput.replica_loss_s(
             plan.step.time.total_s,
             operations.replica_reconfigure_s,
             operations.replica_recover_s,
@@ -217,9 +217,9 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
             "proactive_s": operations.proactive_s,
         }
     stop = operations.planned_stop_s
-    kept = float(reliability.kept_fraction(interval + stall, mtbf, persist))
+    kept = float(goodput.kept_fraction(interval + stall, mtbf, persist))
     return Process(
-        training_s=float(reliability.training_s(_first(progress.ideal_s), operations.repeated_fraction)) * longer,
+        training_s=float(finish.training_s(_first(progress.ideal_s), operations.repeated_fraction)) * longer,
         interval_s=interval,
         stall_s=stall,
         persist_s=persist,
@@ -246,10 +246,10 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
 def whole_restart(given: run.Circumstances, nodes: IntArray, devices: IntArray) -> float:
     """From the start of the processes to the first useful step, where the state comes from storage. [s]"""
     operations, storage = given.operations, given.storage
-    size = reliability.checkpoint_bytes(given.parameters, given.checkpoint_bytes_per_parameter)
-    size = reliability.restored_bytes(size, operations.saved_fraction)
+    size = checkpoints.checkpoint_bytes(given.parameters, given.checkpoint_bytes_per_parameter)
+    size = checkpoints.restored_bytes(size, operations.saved_fraction)
     init = reliability.communicator_init_s(devices, operations.communicator_s, operations.communicator_s_per_device)
-    load = reliability.load_s(size, run.READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, run.FILES_S)
+    load = checkpoints.load_s(size, run.READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, run.FILES_S)
     return _first(reliability.restore_s(init, load, operations.warmup_s))
 
 
@@ -291,9 +291,9 @@ def summary(plan: Plan, drawn: Runs, seed: int, shape: float, draw: np.random.Ge
     """Means, quantiles and errors of simulated runs."""
     wall, count = drawn.wall_s, drawn.wall_s.size
     ideal, closed = _first(plan.run.progress.ideal_s), _first(plan.run.progress.goodput_fraction)
-    goodput = ideal / float(wall.mean())
+    reached = ideal / float(wall.mean())
     spread = float(wall.std(ddof=1)) if count > 1 else 0.0
-    error = float(reliability.standard_error_fraction(plan.question.machine.stack.step_error_fraction))
+    error = float(finish.standard_error_fraction(plan.question.machine.stack.step_error_fraction))
     ends = wall * (draw.gamma(error**-2, error**2, count) if error else 1.0)  # the law of the closed form
     p50, p90, p99 = (float(q) for q in np.quantile(ends, [0.5, 0.9, 0.99]))
     deadline = plan.circumstances.deadline_s
@@ -301,9 +301,9 @@ def summary(plan: Plan, drawn: Runs, seed: int, shape: float, draw: np.random.Ge
         runs=count,
         seed=seed,
         failure_shape=shape,
-        goodput_fraction=goodput,
-        goodput_standard_error_fraction=goodput * spread / float(wall.mean()) / count**0.5,
-        difference_fraction=goodput - closed,
+        goodput_fraction=reached,
+        goodput_standard_error_fraction=reached * spread / float(wall.mean()) / count**0.5,
+        difference_fraction=reached - closed,
         wall_s=float(wall.mean()),
         standard_deviation_s=spread,
         p50_s=p50,
