@@ -105,6 +105,12 @@ def refused(result, *parts, code=1):
     return errors
 
 
+def test_a_rack_that_no_cooling_carries_names_one_that_does():
+    result = run("size", "llama-3.1-8b", "--hardware", "gb200-nvl72", "--cooling", "air-dry-cooler", "--tokens", "1e12")
+    assert result.exit_code == 3
+    assert "--cooling can be liquid-chilled-water (140 kW)" in " ".join(result.stdout.split())
+
+
 # --- Golden outputs ---------------------------------------------------------------------------------------------
 
 

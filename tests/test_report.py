@@ -300,6 +300,26 @@ def test_addends_of_the_pue_are_it_as_it_is_printed():
     assert round(1 + sum(addends), 3) == 1.200
 
 
+def test_levels_and_swings_are_said():
+    level = {"mean_w": 7e3, "p95_w": 8e3, "nameplate_w": 10e3}
+    jumps = {f"{one}_{unit}": 2e6 for one in ("step", "stop") for unit in ("w", "w_per_s")}
+    swings = jumps | {"step_fraction": 0.25, "stop_fraction": 0.25, "buffer_j": 0.0, "smoothing_w": 0.0}
+    text = " ".join(render(energy_with(node=level, rack=level, swings=swings)).split())
+    assert "node mean 7.00 kW, 95 % of the time within 8.00 kW, nameplate 10.0 kW" in text
+    assert "2.00 MW at each step (25.0 % of the mean, 2.00 MW/s), 2.00 MW at stops" in text
+    assert "smoothing" not in text
+    text = " ".join(render(energy_with(swings=swings | {"smoothing_w": 5e4})).split())
+    assert "smoothing takes 50.0 kW" in text
+
+
+def test_causes_are_said_and_add_up_to_one_hundred():
+    made = plan()
+    causes = {"memory": 1.0, "device": 1.0, "nic": 1.0, "silent": 0.0}
+    text = " ".join(render(answer(plan=made | {"run": made["run"] | {"interruptions_by_cause": causes}})).split())
+    assert "caused by memory 34 %, device 33 %, nic 33 % checkpoints" in text
+    assert "caused by" not in render(answer())
+
+
 def test_sold_heat_is_said():
     text = render(energy_with(ere=1.08, reused_fraction=0.1, reused_kwh=0.96e6))
     assert "960 MWh sold, 10.0 % of the energy" in text
