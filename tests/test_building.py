@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan import building
 from clusterplan.building import cooling_year, supply
-from clusterplan.formulas import facility
+from clusterplan.formulas import facility, weather
 from clusterplan.reading import check
 from clusterplan.site import Cooling, Site
 from examples import CATALOG
@@ -117,7 +117,7 @@ def test_a_share_of_liquid_without_a_liquid_loop_is_none():
 
 def test_the_hottest_hours_are_beyond_the_bins():
     for site in SITES:
-        bins = facility.dry_bulb_bins_c(site.mean_c, site.seasonal_amplitude_c, site.daily_amplitude_c)
+        bins = weather.dry_bulb_bins_c(site.mean_c, site.seasonal_amplitude_c, site.daily_amplitude_c)
         assert bins.max() < site.hottest_c < bins.max() + 12, site.name
         assert bins.min() < site.hottest_wet_bulb_c < site.hottest_c, site.name
 

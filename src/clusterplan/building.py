@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clusterplan.arrays import ArrayLike, FloatArray
-from clusterplan.formulas import facility
+from clusterplan.formulas import facility, heat, weather
 from clusterplan.site import AirLoop, Cooling, LiquidLoop, Site
 
 UPS_STANDING, UPS_SQUARE = 0.49, 0.22
@@ -57,29 +57,29 @@ class Supply:
 def cooling_year(site: Site, cooling: Cooling, liquid_fraction: float) -> CoolingYear:
     """Cooling and water of a design on a site, for equipment that gives a share of its heat to liquid."""
     climate = (site.mean_c, site.seasonal_amplitude_c, site.daily_amplitude_c)
-    dry = facility.dry_bulb_bins_c(*climate)
-    wet = facility.wet_bulb_c(
-        dry, facility.relative_humidity_bins_fraction(*climate, site.mean_relative_humidity_fraction)
+    dry = weather.dry_bulb_bins_c(*climate)
+    wet = weather.wet_bulb_c(
+        dry, weather.relative_humidity_bins_fraction(*climate, site.mean_relative_humidity_fraction)
     )
 
     found = _loops(cooling, liquid_fraction, dry, wet)
     share, in_liquid, in_air = found.liquid_fraction, found.liquid, found.air
-    by_bin = facility.cooling_fraction(share, in_liquid.used, in_air.used)
+    by_bin = heat.cooling_fraction(share, in_liquid.used, in_air.used)
     evaporated = facility.evaporated_l_per_kwh(share * in_liquid.vapour + (1 - share) * in_air.vapour)
     water = facility.makeup_l_per_kwh(evaporated, cooling.concentration_cycles)
 
-    peak = facility.bin_peak(by_bin)
+    peak = weather.bin_peak(by_bin)
     if site.hottest_c is not None and site.hottest_wet_bulb_c is not None:
         hottest = _loops(cooling, liquid_fraction, site.hottest_c, site.hottest_wet_bulb_c)
-        peak = facility.hotter_fraction(peak, facility.cooling_fraction(share, hottest.liquid.used, hottest.air.used))
+        peak = weather.hotter_fraction(peak, heat.cooling_fraction(share, hottest.liquid.used, hottest.air.used))
     return CoolingYear(
-        fans_fraction=facility.cooling_fraction(share, 0, found.fans),
-        pumps_fraction=facility.cooling_fraction(share, in_liquid.pumps, in_air.pumps),
-        rejection_fraction=facility.bin_mean(facility.cooling_fraction(share, in_liquid.rejected, in_air.rejected)),
-        cooling_fraction=facility.bin_mean(by_bin),
+        fans_fraction=heat.cooling_fraction(share, 0, found.fans),
+        pumps_fraction=heat.cooling_fraction(share, in_liquid.pumps, in_air.pumps),
+        rejection_fraction=weather.bin_mean(heat.cooling_fraction(share, in_liquid.rejected, in_air.rejected)),
+        cooling_fraction=weather.bin_mean(by_bin),
         peak_cooling_fraction=peak,
         liquid_fraction=share,
-        water_l_per_kwh=facility.bin_mean(water),
+        water_l_per_kwh=weather.bin_mean(water),
     )
 
 
@@ -129,8 +129,8 @@ class _Loops:
 def _loops(cooling: Cooling, liquid_fraction: float, dry_c: ArrayLike, wet_c: ArrayLike) -> _Loops:
     """The loops of a design in some weather."""
     air = cooling.air
-    fans = facility.mover_fraction(
-        0 if cooling.rear_door else air.fan_pa, air.fan_efficiency, air.rise_k, facility.AIR_J_PER_M3_K
+    fans = heat.mover_fraction(
+        0 if cooling.rear_door else air.fan_pa, air.fan_efficiency, air.rise_k, heat.AIR_J_PER_M3_K
     )
     in_air = _loop(cooling, air, fans, dry_c, wet_c)
     if cooling.liquid is None:
@@ -141,10 +141,10 @@ def _loops(cooling: Cooling, liquid_fraction: float, dry_c: ArrayLike, wet_c: Ar
 
 def _loop(cooling: Cooling, loop: AirLoop | LiquidLoop, fans: FloatArray, dry_c: ArrayLike, wet_c: ArrayLike) -> _Loop:
     """A loop in each bin of weather."""
-    pumps = facility.mover_fraction(loop.pump_pa, loop.pump_efficiency, loop.water_rise_k, facility.WATER_J_PER_M3_K)
+    pumps = heat.mover_fraction(loop.pump_pa, loop.pump_efficiency, loop.water_rise_k, heat.WATER_J_PER_M3_K)
     pads = cooling.adiabatic_effectiveness
     if loop.rejection == "tower":
-        rejection = facility.tower_rejection_fraction(
+        rejection = heat.tower_rejection_fraction(
             wet_c,
             loop.supply_c,
             loop.return_c,
@@ -154,7 +154,7 @@ def _loop(cooling: Cooling, loop: AirLoop | LiquidLoop, fans: FloatArray, dry_c:
             cooling.chiller_load_fraction,
         )
     elif loop.rejection == "dry":
-        rejection = facility.dry_rejection_fraction(
+        rejection = heat.dry_rejection_fraction(
             dry_c,
             wet_c,
             loop.supply_c,
@@ -166,7 +166,7 @@ def _loop(cooling: Cooling, loop: AirLoop | LiquidLoop, fans: FloatArray, dry_c:
             cooling.carnot_efficiency,
         )
     else:
-        rejection = facility.outside_air_rejection_fraction(
+        rejection = heat.outside_air_rejection_fraction(
             dry_c,
             wet_c,
             loop.supply_c,
@@ -177,15 +177,15 @@ def _loop(cooling: Cooling, loop: AirLoop | LiquidLoop, fans: FloatArray, dry_c:
             cooling.tower_fraction,
             cooling.chiller_load_fraction,
         )
-    used = facility.loop_fraction(fans, pumps, rejection)
+    used = heat.loop_fraction(fans, pumps, rejection)
     if loop.rejection == "tower":
-        vapour = facility.tower_heat_fraction(used, cooling.tower_fraction, cooling.latent_fraction)
+        vapour = heat.tower_heat_fraction(used, cooling.tower_fraction, cooling.latent_fraction)
     elif loop.rejection == "dry":
         needed = loop.supply_c - cooling.dry_approach_k
-        vapour = facility.pad_heat_fraction(dry_c, wet_c, needed, pads, cooling.dry_rise_k, used)
+        vapour = heat.pad_heat_fraction(dry_c, wet_c, needed, pads, cooling.dry_rise_k, used)
     else:
-        vapour = facility.outside_air_heat_fraction(
+        vapour = heat.outside_air_heat_fraction(
             dry_c, wet_c, loop.supply_c, loop.return_c, pads, cooling.max_wet_bulb_c, used
         )
-    rejected = facility.loop_rejection_fraction(fans, pumps, rejection)
+    rejected = heat.loop_rejection_fraction(fans, pumps, rejection)
     return _Loop(pumps=pumps, rejected=rejected, used=used, vapour=vapour)
