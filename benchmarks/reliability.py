@@ -23,7 +23,7 @@ from clusterplan import run
 from clusterplan.catalog import Catalog
 from clusterplan.formulas import reliability
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, Storage, System
-from clusterplan.run import Circumstances, Progress, Work
+from clusterplan.outcome import Circumstances, Progress, Work
 from clusterplan.search import SMALL_JOB_DEVICES, SMALL_JOB_FACTOR
 from clusterplan.site import Cooling, Prices, Site
 

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 
 from clusterplan import search
 from clusterplan.clock import CLOCK_STEP, best_clock, clocks
+from clusterplan.electricity import LOWEST_CLOCK, lowest_clock
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import compute, power
 from clusterplan.hardware import Accelerator
 from clusterplan.plan import amount, run_of
-from clusterplan.run import LOWEST_CLOCK, lowest_clock
 from examples import CATALOG, asked, machine
 
 BASE = asked()

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from clusterplan import search, shapes, step
 from clusterplan.layer import price_layers
 from clusterplan.layout import RECOMPUTE, SCHEDULES, SHARDING
+from clusterplan.outcome import Cost
 from clusterplan.plan import SCHEMA, Demands, amount, evidence, figure_unit, violated, work
-from clusterplan.run import Cost
 from clusterplan.trace import KINDS, recording
 from examples import TINY, TINY_MOE, asked, cuts, layouts, machine, question
 

@@ -13,7 +13,7 @@ from clusterplan.errors import ProfileError
 from clusterplan.formulas.finish import deadline_probability, wall_standard_deviation_s
 from clusterplan.formulas.power import node_w
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, Storage, System, Tier
-from clusterplan.run import Circumstances, Work
+from clusterplan.outcome import Circumstances, Work
 from clusterplan.site import AirLoop, Cooling, LiquidLoop, Operations, Prices, Site
 from clusterplan.trace import recording
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from clusterplan.arrays import FloatArray
 from clusterplan.formulas import reliability
-from clusterplan.run import Circumstances, Run, steady_mtbf_s
+from clusterplan.outcome import Circumstances, Run
+from clusterplan.run import steady_mtbf_s
 
 OTHER = "other"
 """Failures of which no profile knows the cause."""

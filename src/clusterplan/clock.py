@@ -12,12 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from clusterplan.electricity import FULL_CLOCK, lowest_clock
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import power
 from clusterplan.layer import Question
 from clusterplan.layout import Cuts, Layouts
+from clusterplan.outcome import Circumstances, Run
 from clusterplan.plan import Demands, amount, run_of, violated
-from clusterplan.run import FULL_CLOCK, Circumstances, Run, lowest_clock
 from clusterplan.scenario import AUTO, Resolved, option
 
 CLOCKS_TRIED = 4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from clusterplan import run
+from clusterplan import electricity
 from clusterplan.arrays import FloatArray
 from clusterplan.formulas import power
-from clusterplan.run import Circumstances, Fleet, Progress, Run, Work
+from clusterplan.outcome import Circumstances, Fleet, Progress, Run, Work
 
 EXCEEDED = 0.05
 """Share of the time in which power is above its 95th percentile."""
@@ -67,11 +67,11 @@ class Draw:
 
 def draw(circumstances: Circumstances, work: Work, outcome: Run) -> Draw:
     """Power of node, rack and hall of each layout, and its swings."""
-    system = run.housed(circumstances.machine.system, circumstances.cooling)
+    system = electricity.housed(circumstances.machine.system, circumstances.cooling)
     fleet, progress, it = outcome.fleet, outcome.progress, outcome.energy.it
     operations = circumstances.operations
     used_units = fleet.used_devices / system.devices
-    loss = run.smoothing_loss_w(circumstances, work, fleet) / used_units
+    loss = electricity.smoothing_loss_w(circumstances, work, fleet) / used_units
 
     def unit_w(device_w: FloatArray) -> FloatArray:
         return power.node_w(
@@ -86,8 +86,8 @@ def draw(circumstances: Circumstances, work: Work, outcome: Run) -> Draw:
             (system.psu_fixed_w or 0.0) + loss,
         )
 
-    shares, watts = run.states(circumstances, work, progress)
-    mean = unit_w(run.device_w(circumstances, work, progress))
+    shares, watts = electricity.states(circumstances, work, progress)
+    mean = unit_w(electricity.device_w(circumstances, work, progress))
     p95 = unit_w(power.exceeded_w(shares, watts, EXCEEDED))
     nodes, racks = system.node_devices / system.devices, 1 / system.racks
     everything = power.nameplate_w(system.rated_w, fleet.units, WHOLE)
@@ -117,17 +117,17 @@ def _swings(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pr
     bare = replace(circumstances, operations=replace(operations, floor_activity_fraction=0.0))
     at_input = 1 / system.psu_efficiency
     step = power.buffered_swing_w(
-        power.conversion_input_w(run.step_swing_w(circumstances, work, fleet), system.psu_efficiency),
+        power.conversion_input_w(electricity.step_swing_w(circumstances, work, fleet), system.psu_efficiency),
         operations.buffered_swing_fraction,
     )
-    shares, watts = run.states(circumstances, work, progress)
+    shares, watts = electricity.states(circumstances, work, progress)
     stepping = shares[:, :-1].sum(axis=-1, keepdims=True)
     working = power.phase_mean_w(shares[:, :-1] / stepping, watts[:-1])
     drop = power.swing_w(fleet.used_devices, working, watts[-1], TOGETHER)
     stop = power.conversion_input_w(drop, system.psu_efficiency)
-    smooth, rough = (run.device_w(one, work, progress) for one in (circumstances, bare))
-    loss = run.smoothing_loss_w(circumstances, work, fleet)
-    steadily = at_input / (1 - run.housed(system, circumstances.cooling).fan_fraction) * fleet.used_devices
+    smooth, rough = (electricity.device_w(one, work, progress) for one in (circumstances, bare))
+    loss = electricity.smoothing_loss_w(circumstances, work, fleet)
+    steadily = at_input / (1 - electricity.housed(system, circumstances.cooling).fan_fraction) * fleet.used_devices
     return Swings(
         step_w=step,
         step_w_per_s=power.ramp_w_per_s(step, operations.swing_ramp_s),
@@ -135,6 +135,6 @@ def _swings(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pr
         stop_w=stop,
         stop_w_per_s=power.ramp_w_per_s(stop, operations.swing_ramp_s),
         stop_fraction=power.swing_fraction(stop, mean_w),
-        buffer_j=power.energy_j(run.buffer_w(circumstances, work, fleet), work.step_s),
+        buffer_j=power.energy_j(electricity.buffer_w(circumstances, work, fleet), work.step_s),
         smoothing_w=power.added_w(steadily * smooth + at_input * loss, steadily * rough),
     )

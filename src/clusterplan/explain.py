@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from clusterplan import __version__, draw, layer, run, step
+from clusterplan import __version__, draw, electricity, layer, run, step
 from clusterplan.errors import ClusterplanError
+from clusterplan.outcome import Cost, ItPower
 from clusterplan.plan import Answer, Plan, plan_document
 from clusterplan.trace import Call, Figure, recording, section
 from clusterplan.units import to_si, unit_of
@@ -33,11 +34,11 @@ SUMS: Mapping[str, tuple[str, ...]] = {
     "devices": ("used_devices", "spare_devices", "idle_devices"),
     "step.total_s": tuple(f"step.{part.name}" for part in fields(step.StepTime)),
     "memory.peak_bytes": tuple(f"memory.parts.{part.name}" for part in fields(step.StageMemory)),
-    "energy.mean_it_w": tuple(f"energy.it.{part.name}" for part in fields(run.ItPower)),
-    "energy.hall.mean_w": tuple(f"energy.it.{part.name}" for part in fields(run.ItPower)),
+    "energy.mean_it_w": tuple(f"energy.it.{part.name}" for part in fields(ItPower)),
+    "energy.hall.mean_w": tuple(f"energy.it.{part.name}" for part in fields(ItPower)),
     "carbon.embodied_kg_co2e": tuple(f"carbon.{name}_kg_co2e" for name in ("accelerators", "hosts", "building")),
     "carbon.total_kg_co2e": ("carbon.operational_kg_co2e", "carbon.embodied_kg_co2e"),
-    "cost.total_usd": tuple(f"cost.{part.name}" for part in fields(run.Cost) if part.name.endswith("_usd")),
+    "cost.total_usd": tuple(f"cost.{part.name}" for part in fields(Cost) if part.name.endswith("_usd")),
 }
 """Totals, and the parts of which they are the sum."""
 
@@ -452,7 +453,7 @@ def field_text(cls: type, name: str) -> str:
 def _constants() -> Mapping[int, str]:
     """Named numbers of the modules that compose formulas, by the identity of the number."""
     found = {}
-    for module in (run, step, layer, draw):
+    for module in (run, electricity, step, layer, draw):
         texts = _texts_below(ast.parse(inspect.getsource(module)).body)
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, float):

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clusterplan import run, search
+from clusterplan import electricity, run, search
 from clusterplan.catalog import Catalog
 from clusterplan.clock import clocks
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas.cost import S_PER_YEAR
 from clusterplan.hardware import Machine, System
+from clusterplan.outcome import Run
 from clusterplan.plan import Plan, layout_document, run_of, violated
 from clusterplan.reading import unknown
-from clusterplan.run import Run
 from clusterplan.scenario import AUTO, Resolved
 from clusterplan.site import Cooling, Site
 
@@ -198,7 +198,7 @@ def levers(base: Resolved, plan: Plan, catalog: Catalog, sites: Sequence[str]) -
         return Lever(group=group, change=change, changed=replace(base, **changed))  # type: ignore[arg-type]
 
     lower = 0.9 * plan.question.clock_fraction
-    if lower >= run.lowest_clock(device):
+    if lower >= electricity.lowest_clock(device):
         yield Lever(group="clock", change="clock -10 %", changed=_at_clock(base, lower))
     doubled = replace(site, usd_per_kwh=2 * site.usd_per_kwh, demand_usd_per_kw_month=2 * site.demand_usd_per_kw_month)
     yield lever("electricity", "electricity × 2", site=doubled)
@@ -264,7 +264,7 @@ def cooled_by(system: System, cooling: Cooling) -> Kind:
     """How most of the heat of a system leaves a design."""
     if cooling.immersion_fraction is not None:
         return "immersion"
-    if run.housed(system, cooling).liquid_fraction > LIQUID:
+    if electricity.housed(system, cooling).liquid_fraction > LIQUID:
         return "liquid"
     return "rear door" if cooling.rear_door else "air"
 

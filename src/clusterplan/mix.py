@@ -27,9 +27,10 @@ from clusterplan.choose import Choice
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import network, wan
 from clusterplan.layout import BATCH_TOLERANCE, micro_batches, used_devices
+from clusterplan.outcome import Progress as Course
+from clusterplan.outcome import Run
 from clusterplan.plan import Blocking, Plan, critical_batch, evidence, inputs_document, make_plan, plan_document, work
 from clusterplan.reading import change
-from clusterplan.run import Run
 from clusterplan.scan import Found, Progress
 from clusterplan.scenario import Resolved
 from clusterplan.site import Site
@@ -223,7 +224,7 @@ class Mix:
     agreement: Agreement = Agreement()
 
     @property
-    def progress(self) -> run.Progress:
+    def progress(self) -> Course:
         """How long the whole job takes."""
         return self.parts[0].run.progress
 

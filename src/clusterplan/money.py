@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 
 from clusterplan.formulas import cost
-from clusterplan.run import Circumstances, Cost, Run, cost_of, is_priced
+from clusterplan.outcome import Circumstances, Cost, Run
+from clusterplan.run import cost_of, is_priced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from clusterplan.layout import (
     used_devices,
 )
 from clusterplan.money import Money, money
-from clusterplan.run import Circumstances, Run, Work
+from clusterplan.outcome import Circumstances, Run, Work
 from clusterplan.scenario import USD, Resolved
 from clusterplan.step import StageMemory, Step
 from clusterplan.trace import Recorder, recording

@@ -31,8 +31,8 @@ from clusterplan.layout import (
     largest_stage,
     used_devices,
 )
+from clusterplan.outcome import Circumstances, Run
 from clusterplan.plan import Demands, amount, shortfall, usable_host_bytes, violated, work
-from clusterplan.run import Circumstances, Run
 from clusterplan.space import Fixed
 from clusterplan.step import Pipelines, StageTable
 from clusterplan.units import format_count

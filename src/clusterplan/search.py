@@ -14,6 +14,7 @@ from clusterplan import run, shapes, space, step
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.choose import alternatives, at_knee, best_choice, blocking
 from clusterplan.clock import best_clock, clocks
+from clusterplan.electricity import FULL_CLOCK
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.fixes import fixes
 from clusterplan.formulas import checkpoints, memory
@@ -33,9 +34,10 @@ from clusterplan.layout import (
     repairs,
     used_devices,
 )
+from clusterplan.outcome import FULL_CLOCK, Circumstances, Run
+from clusterplan.outcome import Progress as Course
 from clusterplan.plan import Answer, Blocking, Demands, Plan, amount, critical_batch, make_plan, violated, work
 from clusterplan.plan import joined as joined_devices
-from clusterplan.run import FULL_CLOCK, Circumstances
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
 from clusterplan.scenario import AUTO, LAYOUT, Resolved, Scenario, parse_layout, parse_ramp
 from clusterplan.space import Fixed
@@ -389,7 +391,7 @@ def run_warnings(plan: Plan) -> list[str]:
     return found
 
 
-def with_failures(plan: Plan, factor: float) -> run.Run:
+def with_failures(plan: Plan, factor: float) -> Run:
     """The run of a plan with everything failing so many times as often, on the same nodes."""
     machine = plan.circumstances.machine
     accelerator = dataclasses.replace(
@@ -410,7 +412,7 @@ def stuck(plan: Plan) -> tuple[Blocking, ...]:
         return ()
     step = work(plan.cuts, plan.layouts, plan.step)
 
-    def faster(factor: float) -> run.Run:
+    def faster(factor: float) -> Run:
         """Restarts that take so many times less."""
         operations = plan.circumstances.operations
         names = (
@@ -428,7 +430,7 @@ def stuck(plan: Plan) -> tuple[Blocking, ...]:
             step,
         )
 
-    def written(factor: float) -> run.Run:
+    def written(factor: float) -> Run:
         """Checkpoints that are saved so many times faster."""
         storage, machine = plan.circumstances.storage, plan.circumstances.machine
         faster_storage = dataclasses.replace(
@@ -446,7 +448,7 @@ def stuck(plan: Plan) -> tuple[Blocking, ...]:
             step,
         )
 
-    levers: tuple[tuple[str, Callable[[float], run.Run], Callable[[run.Progress], FloatArray]], ...] = (
+    levers: tuple[tuple[str, Callable[[float], Run], Callable[[Course], FloatArray]], ...] = (
         ("time between failures", lambda x: with_failures(plan, 1 / x), lambda p: p.mtbf_s),
         ("time of a restart", faster, lambda p: p.down_s + p.restore_s),
         ("time of a checkpoint", written, lambda p: p.checkpoint_stall_s + p.checkpoint_persist_s),

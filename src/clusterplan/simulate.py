@@ -18,6 +18,7 @@ from clusterplan import run
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import checkpoints, finish, goodput, reliability
+from clusterplan.outcome import Circumstances
 from clusterplan.plan import Plan
 
 RUNS = 2000
@@ -243,7 +244,7 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
     )
 
 
-def whole_restart(given: run.Circumstances, nodes: IntArray, devices: IntArray) -> float:
+def whole_restart(given: Circumstances, nodes: IntArray, devices: IntArray) -> float:
     """From the start of the processes to the first useful step, where the state comes from storage. [s]"""
     operations, storage = given.operations, given.storage
     size = checkpoints.checkpoint_bytes(given.parameters, given.checkpoint_bytes_per_parameter)
