@@ -34,7 +34,7 @@ from clusterplan.layout import (
     repairs,
     used_devices,
 )
-from clusterplan.outcome import FULL_CLOCK, Circumstances, Run
+from clusterplan.outcome import Circumstances, Run
 from clusterplan.outcome import Progress as Course
 from clusterplan.plan import Answer, Blocking, Demands, Plan, amount, critical_batch, make_plan, violated, work
 from clusterplan.plan import joined as joined_devices
