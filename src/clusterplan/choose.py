@@ -68,7 +68,7 @@ def preferred(found: Found, rows: IntArray) -> IntArray:
     """Tied rows from most to least preferred.
 
     What decides is what can go wrong: first the free memory, in steps of 5 % of the device up to the useful margin;
-    then offloading and recompute are avoided; then fewer cuts; the value itself comes last.
+    then offloading, an unusual order of groups and recompute are avoided; then fewer cuts; the value itself comes last.
     """
     bench, layouts = found.bench, found.candidates.layouts
     cuts, device = bench.cuts, bench.question.machine.accelerator
@@ -77,7 +77,8 @@ def preferred(found: Found, rows: IntArray) -> IntArray:
     margin = np.floor(np.minimum(free, USEFUL_MARGIN) / MARGIN_STEP)
     groups = cuts.tp[cut] * cuts.cp[cut] * layouts.pp[rows] * cuts.ep[cut]
     again, offload = cuts.recomputed[cut], layouts.offload[rows]
-    order = np.lexsort((found.value[rows], groups, again, cuts.recompute[cut], offload, -margin))
+    placement = layouts.placement[rows]
+    order = np.lexsort((found.value[rows], groups, again, cuts.recompute[cut], placement, offload, -margin))
     return rows[order]
 
 

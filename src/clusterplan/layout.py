@@ -229,6 +229,9 @@ def expert_replicas(layouts: Layouts, cuts: Cuts) -> IntArray:
     return stage_devices(layouts, cuts) // (cuts.ep[layouts.cut] * cuts.etp[layouts.cut])
 
 
+INSIDE = "stages inside replicas need experts inside tp × cp"
+"""Name of the rule about the order of groups."""
+
 BATCH_TOLERANCE = 0.05
 """How far the batch of a plan may be from its target, relative."""
 
@@ -274,8 +277,7 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
         "a layer for each stage": (layouts.pp > 1) & (chunks > limits.layers + 2),
         "layers divide by pp × vpp": (limits.layers % chunks != 0) & (not limits.uneven_pipeline),
         "dp × cp × tp divides by ep × etp": stage_devices(layouts, cuts) % (cuts.ep[cut] * cuts.etp[cut]) != 0,
-        "stages inside replicas need experts inside tp × cp": (layouts.placement != 0)
-        & (cuts.tp[cut] * cuts.cp[cut] % (cuts.ep[cut] * cuts.etp[cut]) != 0),
+        INSIDE: (layouts.placement != 0) & (cuts.tp[cut] * cuts.cp[cut] % (cuts.ep[cut] * cuts.etp[cut]) != 0),
         "replicas divide by the shard group": (layouts.shard_group > 0)
         & (layouts.dp * cuts.cp[cut] % np.maximum(layouts.shard_group, 1) != 0),
         "a shard group needs hsdp": (layouts.shard_group > 0) & (layouts.sharding != SHARDING.index("hsdp")),
@@ -342,7 +344,7 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         + choices(nearest_divisors(pp * vpp, limits.layers)),
         "dp × cp × tp divides by ep × etp": f"dp × cp × tp = {stage} is no multiple of "
         f"ep × etp = {axes['ep'] * axes['etp']}; nearest: {multiples(stage, axes['ep'] * axes['etp'])}",
-        "stages inside replicas need experts inside tp × cp": f"placement {PLACEMENTS[int(layouts.placement[0])]} with "
+        INSIDE: f"placement {PLACEMENTS[int(layouts.placement[0])]} with "
         f"ep × etp = {axes['ep'] * axes['etp']}, which does not divide tp × cp = {axes['tp'] * axes['cp']}; "
         f"placement {PLACEMENTS[0]}",
         "replicas divide by the shard group": f"shard group {int(layouts.shard_group[0])} for "

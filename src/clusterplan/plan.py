@@ -7,13 +7,13 @@ numbers can be traced to its formula and to the figures of the profiles.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import clusterplan
-from clusterplan import causes, draw, run, shapes, step
+from clusterplan import causes, draw, run, shapes, step, traffic
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
 from clusterplan.draw import Draw
 from clusterplan.fixes import Fix
@@ -21,6 +21,7 @@ from clusterplan.formulas import batch, memory
 from clusterplan.hardware import System
 from clusterplan.layer import LayerTable, Question, price_layers
 from clusterplan.layout import (
+    INSIDE,
     OFFLOAD,
     PLACEMENTS,
     RECOMPUTE,
@@ -28,6 +29,7 @@ from clusterplan.layout import (
     SHARDING,
     Cuts,
     Layouts,
+    broken_layout_rules,
     largest_stage,
     layers_by_stage,
     micro_batches,
@@ -339,6 +341,27 @@ def memory_document(plan: Plan, *, by_stage: bool) -> dict[str, Any]:
     return document
 
 
+def traffic_document(plan: Plan) -> dict[str, Any]:
+    """What a device sends in a step by level of the network, and what the step takes with the groups in each order."""
+    question, cuts, layouts = plan.question, plan.cuts, plan.layouts
+    found = traffic.traffic(question, plan.table, cuts, layouts)
+    tiers = [
+        {"tier": name, "span_devices": int(found.span_devices[row])}
+        | {f"{kind}_bytes": float(sent[row]) for kind, sent in found.sent_bytes.items()}
+        | {"total_bytes": float(found.total_bytes[row]), "busy_s": float(found.busy_s[row])}
+        for row, name in enumerate(found.tiers)
+    ]
+    limits = shapes.limits(question.model, question.job, question.machine.stack)
+    orders = []
+    for name in dict.fromkeys((PLACEMENTS[int(layouts.placement[0])], *question.machine.stack.placements)):
+        other = replace(layouts, placement=np.array([PLACEMENTS.index(name)]))
+        if not broken_layout_rules(other, cuts, limits)[INSIDE][0]:
+            stages = step.one_stage_table(question, plan.table, other)
+            taken = step.evaluate(question, cuts, plan.table, other, stages).time.total_s
+            orders.append({"placement": name, "step_s": float(taken[0])})
+    return {"tiers": tiers, "placements": orders}
+
+
 def critical_batch(question: Question, global_batch: int) -> dict[str, Any]:
     """Estimates of the batch beyond which a run needs more tokens for the same loss, beside the batch that it has."""
     job, counted = question.job, shapes.parameters(question.model)
@@ -400,6 +423,7 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
         **_object(outcome.fleet, "devices"),
         "layout": layout_document(plan),
         "step": step_document(plan),
+        "traffic": traffic_document(plan),
         "memory": memory_document(plan, by_stage=by_stage),
         "run": _object(outcome.progress, "p50_s", "p90_s", "p99_s")
         | {"interruptions_by_cause": {cause: _number(count) for cause, count in plan.causes.items()}}

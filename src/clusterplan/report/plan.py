@@ -47,6 +47,8 @@ def _plan_blocks(plan: Document, inputs: Document, critical: Document | None, *,
     parts = {name: step[name] for name in step if name in STEP_PARTS}
     yield tree(("Step", step["total_s"]), parts, STEP_NOTES)
     yield Block(rows=tuple(_speed_rows(step)))
+    if memory.get("by_stage") and plan.get("traffic"):  # of one layout in depth
+        yield _traffic_block(plan["traffic"]["tiers"], step["total_s"])
     stage = f"Memory, stage {memory['heaviest_stage']} of {memory['stages']}"
     yield replace(tree((stage, memory["peak_bytes"]), memory["parts"]), caption=_fit(memory))
     if stages and memory.get("by_stage"):
@@ -116,11 +118,27 @@ def _shape_rows(plan: Document, inputs: Document, critical: Document | None) -> 
         parts = {"both": "optimizer states and activations", "optimizer": "optimizer states"}
         held = format_bytes(plan["memory"]["host_bytes"])
         yield "host memory", f"{parts.get(layout['offload'], 'activations')}, {held} a device"
-    yield "placement", f"{layout['placement']} (innermost first)"
+    yield "placement", f"{layout['placement']} (innermost first){_other_orders(plan)}"
     if plan.get("clock_fraction", 1) < 1:
         yield "clock", f"{format_fraction(plan['clock_fraction'])} of the clock without a cap"
     yield "software", f"{plan['stack']} with {plan['attention_kernel']} attention"
     yield "network", str(plan["fabric"])
+
+
+def _other_orders(plan: Document) -> str:
+    """What the step would take with the groups in other orders."""
+    orders = plan.get("traffic", {}).get("placements", [])
+    told = []
+    for order in orders[1:]:
+        change = order["step_s"] / orders[0]["step_s"] - 1
+        word = "longer" if change >= 0 else "shorter"
+        how = f"{format_fraction(abs(change))} {word}" if abs(change) >= SAME_STEP else "no different"
+        told.append(f"; {order['placement']} is {how}")
+    return "".join(told)
+
+
+SAME_STEP = 0.0005
+"""Relative differences of step times below this are said to be none."""
 
 
 def recompute_name(layout: Document) -> str:
@@ -189,6 +207,22 @@ _STAGE_HEADS: Mapping[str, str] = {
     "fragmentation_bytes": "fragm",
     "context_bytes": "context",
 }
+
+
+def _traffic_block(tiers: Sequence[Document], step_s: float) -> Block:
+    """What a device sends in a step over each level of the network."""
+    used = [tier for tier in tiers if tier["total_bytes"]] or list(tiers[:1])
+    kinds = [kind for kind in ("tp", "cp", "ep", "pp", "dp") if any(tier[f"{kind}_bytes"] for tier in used)]
+    rows = tuple(
+        (
+            f"{tier['tier']} (to {tier['span_devices']:,})",
+            *(format_bytes(tier[f"{kind}_bytes"]) for kind in kinds),
+            format_fraction(tier["busy_s"] / step_s),
+        )
+        for tier in used
+    )
+    heads = ("sent by a device in a step", *kinds, "links busy")
+    return Block(title="Traffic", heads=heads, rows=rows, right=tuple(range(1, len(heads))))
 
 
 def _stages_block(stages: Sequence[Document]) -> Block:
