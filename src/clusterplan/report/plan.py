@@ -131,14 +131,14 @@ def _other_orders(plan: Document) -> str:
     told = []
     for order in orders[1:]:
         change = order["step_s"] / orders[0]["step_s"] - 1
-        word = "longer" if change >= 0 else "shorter"
-        how = f"{format_fraction(abs(change))} {word}" if abs(change) >= SAME_STEP else "no different"
-        told.append(f"; {order['placement']} is {how}")
+        if abs(change) >= SAME_STEP:
+            word = "longer" if change > 0 else "shorter"
+            told.append(f"; {order['placement']} is {format_fraction(abs(change))} {word}")
     return "".join(told)
 
 
 SAME_STEP = 0.0005
-"""Relative differences of step times below this are said to be none."""
+"""Relative differences of step times below this are not worth a word."""
 
 
 def recompute_name(layout: Document) -> str:
