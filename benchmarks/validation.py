@@ -13,12 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clusterplan import search, shapes
 from clusterplan.accuracy import Accuracy, groups, summary, time_errors
 from clusterplan.catalog import Catalog, measured_files
 from clusterplan.hardware import Accelerator, Stack
 from clusterplan.measured import read_measured
+from clusterplan.ranking import ranking, regret, regret_with_ties, series_of
 from clusterplan.report import render, validation_document
+from clusterplan.report.plan import recompute_name
 from clusterplan.report.plot import scatter_svg
+from clusterplan.scenario import Scenario, resolve
 from clusterplan.trace import Figure
 from clusterplan.validate import Judge, Judged, errors, source_name
 
@@ -109,6 +113,101 @@ def held_out() -> list[tuple[str, ...]]:
     return lines
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """A published layout to put beside the winner of the search."""
+
+    name: str
+    measured: str
+    """What its source says of its speed."""
+    scenario: dict[str, Any]
+
+
+RUNS = (
+    Run(
+        name="Llama 3 405B on 16,384 H100",
+        measured="MFU 41 % (arXiv:2407.21783, table 4)",
+        scenario={
+            "model": "llama-3.1-405b", "hardware": ("dgx-h100",), "devices": (16384, 16640), "seq_len": 8192,
+            "global_batch": 2048, "beside": "tp8-pp16-vpp8-dp128-mb1", "stack": "meta-llama3",
+        },
+    ),
+    Run(
+        name="GPT-3 175B on 1,024 A100",
+        measured="140 TFLOP/s a device, recompute counted, 31.5 s (arXiv:2104.04473, section 5.1)",
+        scenario={
+            "model": "gpt3-175b", "hardware": ("dgx-a100",), "devices": (1024, 1088), "seq_len": 2048,
+            "global_batch": 1536, "beside": "tp8-pp16-dp8-mb1,recompute=full,sharding=none",
+            "stack": "megatron-lm-2021",
+        },
+    ),
+    Run(
+        name="DeepSeek-V3 on 2,048 H800",
+        measured="19.9 s (arXiv:2412.19437, table 1)",
+        scenario={
+            "model": "deepseek-v3", "hardware": ("hgx-h800",), "devices": (2048, 2176), "seq_len": 4096,
+            "global_batch": 15360, "precision": "fp8", "allow": ("dualpipe", "borderline"), "stack": "hai-llm",
+            "beside": "pp16-ep64-dp128-mb1,schedule=dualpipe,recompute=selective",
+        },
+    ),
+    Run(
+        name="Megatron 1T on 512 A100",
+        measured="71.5 s (arXiv:2205.05198, table 5)",
+        scenario={
+            "model": "gpt-1t", "hardware": ("dgx-a100",), "devices": (512, 576), "seq_len": 2048, "global_batch": 512,
+            "beside": "tp8-pp64-dp1-mb1,recompute=selective,sharding=none", "stack": "megatron-lm-2022",
+        },
+    ),
+)  # fmt: skip
+"""Published runs with their batch, devices and software; the table of measured runs has more of each."""
+
+
+def regrets(rows: Sequence[Judged]) -> list[tuple[str, ...]]:
+    """Regret by source in per cent, worst mean first; sources without a series are left out."""
+    found = [(name, ranking(part)) for name, part in groups(rows, lambda r: source_name(r.source)).items()]
+    ranked = sorted(((name, one) for name, one in found if one), key=lambda pair: -pair[1].mean_regret)
+    return [
+        (
+            name,
+            str(one.series),
+            *(
+                f"{100 * value:.1f}"
+                for value in (one.median_regret, one.mean_regret, one.mean_regret_with_ties, one.worst_regret)
+            ),
+        )
+        for name, one in ranked
+    ]
+
+
+def tie_widths(rows: Sequence[Judged]) -> list[tuple[str, ...]]:
+    """Mean regret by the error within which layouts tie."""
+    series = list(series_of(row for row in rows if row.stack != "nanotron").values())
+    means = {"no ties": statistics.mean(map(regret, series))}
+    for error in (0.01, 0.02, 0.03, 0.05):
+        means[f"{100 * error:.0f} %"] = statistics.mean(regret_with_ties(runs, error) for runs in series)
+    return [(name, f"{100 * mean:.2f}") for name, mean in means.items()]
+
+
+def winners(catalog: Catalog) -> Iterator[tuple[str, ...]]:
+    """What the search finds on the devices of published runs, and how it ranks their layouts."""
+    for run in RUNS:
+        scenario = Scenario(tokens=10**12, objective="wall", batch_fixed=True, **run.scenario)
+        document = search.size(resolve(scenario, catalog, lambda m: shapes.parameters(m).active)).document()
+        plan, beside = document["plan"], document["beside"]
+        layout = plan["layout"]
+        methods = f"{layout['schedule']}, recompute {recompute_name(layout)}"
+        rank = f"{beside['rank']} of {beside['of']}" if beside["rank"] <= beside["of"] else "after all"
+        broken = f"; breaks {', '.join(beside['breaks'])}" if beside["breaks"] else ""
+        yield (
+            run.name,
+            f"`{run.scenario['beside']}`",
+            run.measured,
+            f"{beside['step_s']:.1f} s, MFU {100 * beside['mfu']:.1f} %",
+            f"{rank}, {100 * beside['loss_fraction']:+.1f} %{broken}",
+            f"`{layout['name']}`, {methods}: {plan['step']['total_s']:.1f} s, MFU {100 * plan['step']['mfu']:.1f} %",
+        )
+
+
 def promises(whole: Accuracy) -> str:
     """What is promised, beside what is reached."""
     inside = (whole.time.inside_interval or 0) * 100 if whole.time else 0
@@ -124,6 +223,8 @@ def promises(whole: Accuracy) -> str:
 def text(rows: Sequence[Judged], catalog: Catalog) -> str:
     """The document."""
     whole = summary(rows)
+    ranked = whole.overall.ranking
+    assert ranked is not None, "the rows have series"
     constants = [
         (source, ", ".join(f"{name} ({len(keys)})" for name, keys in by.items()))
         for source, by in sorted(fitted(catalog).items())
@@ -183,6 +284,24 @@ Fitted constants, by what their profiles say they were fitted on; in brackets ho
 {table(("fitted on", "profiles"), constants)}
 
 `clusterplan profiles show NAME` lists each with its value and its source in full.
+
+## Winners of the search beside published layouts
+What the search would do on the devices, batch and software of four published runs, with the least time as its objective
+(`size … --layout …`), and where it puts their layout. *Loss* is how much more time the published layout is predicted to
+take than the winner; nobody has run these winners, so the loss is a prediction and no measurement.
+
+{table(("run", "published layout", "measured", "predicted", "rank and loss", "winner"), list(winners(catalog)))}
+
+Where layouts of one series were all measured, the choice can be judged, in per cent of regret. *Ties settled* is where
+those within the error of two compared layouts (2 % for most software) are settled by free memory, recompute and cuts,
+as the search does. All {ranked.series} series: mean {100 * ranked.mean_regret:.1f}, with ties settled
+{100 * ranked.mean_regret_with_ties:.1f}. nanotron aside:
+
+{table(("error within which layouts tie", "mean regret"), tie_widths(rows))}
+
+By source:
+
+{table(("source", "series", "median", "mean", "ties settled", "worst"), regrets(rows))}
 
 ## Weak spots
 {promises(whole.overall)}
