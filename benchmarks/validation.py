@@ -162,6 +162,29 @@ RUNS = (
 """Published runs with their batch, devices and software; the table of measured runs has more of each."""
 
 
+PEERS = (
+    ("vTrain, several nodes", "vTrain, published as 14.73 % (arXiv:2312.12391)", "VIA-Research/vTrain"),
+    (
+        "Megatron 22B to 1T",
+        "Calculon, published as 3.7 % (SC 2023, doi:10.1145/3581784.3607102)",
+        "Korthikanti et al. 2022",
+    ),
+)
+"""Rows, the tool and what its authors say, and the source in the tables of measured runs."""
+
+
+def peers(rows: Sequence[Judged]) -> Iterator[tuple[str, ...]]:
+    """Mean errors on rows that other tools were tried on."""
+    with HELD_OUT.open(encoding="utf-8", newline="") as file:
+        held = {row["id"]: abs(float(row["error_after"])) for row in csv.DictReader(file)}
+    for name, tool, source in PEERS:
+        part = [row for row in rows if source_name(row.source) == source and row.error_fraction is not None]
+        ours = statistics.mean(abs(row.error_fraction or 0.0) for row in part)
+        unseen = statistics.mean(held[row.id] for row in part)
+        peer, _, published = tool.partition(", published as ")
+        yield f"{name} ({len(part)})", peer, published, f"{100 * ours:.1f} %", f"{100 * unseen:.1f} %"
+
+
 def regrets(rows: Sequence[Judged]) -> list[tuple[str, ...]]:
     """Regret by source in per cent, worst mean first; sources without a series are left out."""
     found = [(name, ranking(part)) for name, part in groups(rows, lambda r: source_name(r.source)).items()]
@@ -302,6 +325,15 @@ as the search does. All {ranked.series} series: mean {100 * ranked.mean_regret:.
 By source:
 
 {table(("source", "series", "median", "mean", "ties settled", "worst"), regrets(rows))}
+
+## Beside other planners
+On the rows where somebody published the error of another tool. Mean of the sizes of errors in per cent; *held out* is
+with the level of other sources, as above.
+
+{table(("rows", "tool", "mean error", "clusterplan", "clusterplan, held out"), peers(rows))}
+
+vTrain profiles each kernel on the device that it predicts, and its figure is over all its runs on several nodes (up to
+512 A100), of which those with 512 are published; Calculon's is over eight runs by which it was tuned.
 
 ## Weak spots
 {promises(whole.overall)}
