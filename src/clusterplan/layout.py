@@ -6,7 +6,7 @@ are hundreds. A row of :class:`Layouts` adds the outer axes and points at its cu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Self
@@ -268,6 +268,8 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
     low, high = (1 - tolerance) * target - 1e-9, (1 + tolerance) * target + 1e-9
     if limits.batch_low is not None:
         low, high = limits.batch_low, target
+    everything = np.ones(layouts.size, dtype=bool)
+    grouped = layouts.shard_group > 0
     interleaved = layouts.schedule == SCHEDULES.index("interleaved")
     unscheduled = (layouts.schedule == SCHEDULES.index("none")) & (layouts.pp > 1)
     return {
@@ -275,21 +277,34 @@ def broken_layout_rules(layouts: Layouts, cuts: Cuts, limits: Limits) -> Mapping
         "batch near its target": (layouts.global_batch < low) | (layouts.global_batch > high),
         "pp within the software's reach": layouts.pp > limits.max_pp,
         "a layer for each stage": (layouts.pp > 1) & (chunks > limits.layers + 2),
-        "layers divide by pp × vpp": (limits.layers % chunks != 0) & (not limits.uneven_pipeline),
+        "layers divide by pp × vpp": _also(
+            everything & (not limits.uneven_pipeline), lambda: limits.layers % chunks != 0
+        ),
         "dp × cp × tp divides by ep × etp": stage_devices(layouts, cuts) % (cuts.ep[cut] * cuts.etp[cut]) != 0,
-        INSIDE: (layouts.placement != 0) & (cuts.tp[cut] * cuts.cp[cut] % (cuts.ep[cut] * cuts.etp[cut]) != 0),
-        "replicas divide by the shard group": (layouts.shard_group > 0)
-        & (layouts.dp * cuts.cp[cut] % np.maximum(layouts.shard_group, 1) != 0),
-        "a shard group needs hsdp": (layouts.shard_group > 0) & (layouts.sharding != SHARDING.index("hsdp")),
+        INSIDE: _also(
+            layouts.placement != 0,
+            lambda: cuts.tp[cut] * cuts.cp[cut] % (cuts.ep[cut] * cuts.etp[cut]) != 0,
+        ),
+        "replicas divide by the shard group": _also(
+            grouped, lambda: layouts.dp * cuts.cp[cut] % np.maximum(layouts.shard_group, 1) != 0
+        ),
+        "a shard group needs hsdp": _also(grouped, lambda: layouts.sharding != SHARDING.index("hsdp")),
         "interleaving needs pp > 1": interleaved & (layouts.pp == 1),
         "a schedule needs pp > 1": (layouts.schedule != SCHEDULES.index("none")) & (layouts.pp == 1) & ~interleaved,
         "pp > 1 needs a schedule": unscheduled,
         "vpp needs interleaving": (layouts.vpp > 1) & ~interleaved & ~unscheduled,
         "interleaving needs vpp > 1": interleaved & (layouts.vpp == 1),
         "interleaving divides micro-batches by pp": interleaved & (batches % layouts.pp != 0),
-        "two directions need even stages and enough micro-batches": (layouts.schedule == SCHEDULES.index("dualpipe"))
-        & ((layouts.pp % 2 != 0) | (batches % 2 != 0) | (batches < 2 * layouts.pp)),
+        "two directions need even stages and enough micro-batches": _also(
+            layouts.schedule == SCHEDULES.index("dualpipe"),
+            lambda: (layouts.pp % 2 != 0) | (batches % 2 != 0) | (batches < 2 * layouts.pp),
+        ),
     }
+
+
+def _also(mask: BoolArray, rule: Callable[[], BoolArray]) -> BoolArray:
+    """Rows of a mask that break a rule, too; most tables have none, and need not divide."""
+    return mask & rule() if mask.any() else mask
 
 
 def nearest_divisors(value: int, number: int, count: int = 3) -> tuple[int, ...]:

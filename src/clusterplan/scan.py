@@ -7,6 +7,7 @@ of layouts on equally many devices those far behind the fastest are dropped befo
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections import Counter
@@ -293,16 +294,24 @@ def ladder(bench: Bench, pairs: Pairs, least: IntArray, most: IntArray) -> tuple
     """
     job, unit = bench.question.job, samples(bench, pairs)
     batches = np.where(job.global_batch % unit == 0, job.global_batch // unit, 0) if job.batch_fixed else 0 * unit
-    counts, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    unique, kind = np.unique(np.stack([least, most, batches]), axis=1, return_inverse=True)
-    for index, (low, high, whole) in enumerate(unique.T.tolist()):
-        here = np.flatnonzero(kind.reshape(-1) == index)
-        steps = space.replica_counts(low, high)
-        if job.batch_fixed:
-            steps = np.array([d for d in space.divisors(whole) if low <= d <= high], dtype=np.int64)
-        counts.append(np.tile(steps, len(here)))
-        rows.append(np.repeat(here, len(steps)))
-    return np.concatenate(counts), np.concatenate(rows)
+    # Few pairs of ends occur: their steps lie end to end in one array, of which each row takes its own piece.
+    code = (least * (most.max(initial=0) + 1) + most) * (batches.max(initial=0) + 1) + batches
+    _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+    ends = zip(least[first].tolist(), most[first].tolist(), batches[first].tolist(), strict=True)
+    steps = [_steps(low, high, whole if job.batch_fixed else None) for low, high, whole in ends]
+    sizes = np.array([len(s) for s in steps], dtype=np.int64)
+    begins = np.cumsum(sizes) - sizes
+    rows = np.repeat(np.arange(len(kind)), sizes[kind])
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes[kind]) - sizes[kind], sizes[kind])
+    return np.concatenate([np.zeros(0, np.int64), *steps])[begins[kind[rows]] + within], rows
+
+
+@functools.lru_cache(maxsize=65536)
+def _steps(low: int, high: int, batches: int | None) -> IntArray:
+    """Numbers of replicas between two ends; where the batches of one replica are fixed, those that divide them."""
+    if batches is None:
+        return space.replica_counts(low, high)
+    return np.array([d for d in space.divisors(batches) if low <= d <= high], dtype=np.int64)
 
 
 def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) -> IntArray:

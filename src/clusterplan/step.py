@@ -265,11 +265,12 @@ def shards(question: Question, layouts: Layouts, cuts: Cuts) -> Shards:
     replicas = layouts.dp * cuts.cp[layouts.cut]
     experts = expert_replicas(layouts, cuts)
     inside = layouts.sharding == SHARDING.index("hsdp")
-    lines = replica_lines(layouts, cuts)
-    shared, expert_shared = (
-        np.where(inside, sharing(question, layouts, line, count), count)
-        for line, count in ((lines[0], replicas), (lines[1], experts))
-    )
+    shared, expert_shared = replicas, experts
+    if inside.any():
+        shared, expert_shared = (
+            np.where(inside, sharing(question, layouts, line, count), count)
+            for line, count in zip(replica_lines(layouts, cuts), (replicas, experts), strict=True)
+        )
     return Shards(
         replicas=replicas,
         expert_replicas=experts,
