@@ -150,28 +150,29 @@ def keep(held_out: calibrate.HeldOut) -> None:
             out.writerow([used.row.id, used.row.family, stack, f"{before:.4f}", f"{after:.4f}"])
 
 
+FAMILIES = {"dense": "step_error_fraction", "moe": "moe_step_error_fraction"}
+"""Kinds of model, and the figure that is the half width of their interval."""
+
+
 def set_intervals() -> None:
-    """The half width of a stack's interval: 90th percentile of how far measured times lie from predicted ones."""
-    by_stack: dict[str, list[float]] = {}
+    """Half widths of a stack's intervals: 90th percentile of how far measured times lie from predicted ones."""
+    far: dict[str, dict[str, list[float]]] = {family: {} for family in FAMILIES}
     with HELD_OUT.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            by_stack.setdefault(row["stack"], []).append(abs(1 / (1 + float(row["error_after"])) - 1))
-    everything = [far for found in by_stack.values() for far in found]
+            distance = abs(1 / (1 + float(row["error_after"])) - 1)
+            far[row["family"]].setdefault(row["stack"], []).append(distance)
     for path in sorted((PROFILES / "stacks").glob("*.toml")):
-        found = by_stack.get(path.stem, [])
-        if len(found) >= FEWEST:
-            kind, (half_width, source) = "measured", own_interval(found)
-        elif path.stem not in KEPT:
-            kind, half_width = "assumed", percentile(everything)
-            source = (
-                "assumed: the 90th percentile of how far the measured step times of all "
-                f"{len(everything)} runs in profiles/measured lie from those predicted with a level of other sources, "
-                "as fewer than ten are of this software"
-            )
-        else:
-            continue
-        print(f"stacks/{path.stem}: step_error_fraction {half_width} ({kind}, {len(found)} rows)")
-        change(path, [(kind, source, {"step_error_fraction": half_width})])
+        least = 0.0  # mixtures of experts are never more certain than dense models
+        for family, figure in FAMILIES.items():
+            found, everything = far[family].get(path.stem, []), [one for rows in far[family].values() for one in rows]
+            kind, (half_width, source) = "measured", own_interval(found, family)
+            if len(found) < FEWEST:
+                kind, (half_width, source) = "assumed", common_interval(everything, family, least)
+            if len(found) < FEWEST and family == "dense" and path.stem in KEPT:
+                continue
+            least = half_width
+            print(f"stacks/{path.stem}: {figure} {half_width} ({kind}, {len(found)} rows)")
+            change(path, [(kind, source, {figure: half_width})])
 
 
 def percentile(found: list[float]) -> float:
@@ -179,16 +180,35 @@ def percentile(found: list[float]) -> float:
     return round(float(np.quantile(found, 0.9)), 3)
 
 
-def own_interval(found: list[float]) -> tuple[float, str]:
+def own_interval(found: list[float], family: str) -> tuple[float, str]:
     """Half width from the rows of one stack, and its source."""
+    if not found:
+        return 0.0, ""
     far = percentile(found)
     source = (
         "benchmarks/calibration.py --intervals: 90th percentile of how far measured step times lie from those "
-        f"predicted with a level of other sources, over the {len(found)} runs of this software in profiles/measured"
+        f"predicted with a level of other sources, over the {len(found)} {NAMES[family]} runs of this software in "
+        "profiles/measured"
     )
     if far > WIDEST:
         source += f"; it is {far:.2g}, and {WIDEST} is the widest that an interval can be"
     return min(far, WIDEST), source
+
+
+def common_interval(everything: list[float], family: str, least: float) -> tuple[float, str]:
+    """Half width from the rows of all stacks, and its source."""
+    half_width = min(percentile(everything), WIDEST)
+    if half_width < least:
+        return least, "assumed: that of dense models, which is wider than that of all mixtures of experts"
+    return half_width, (
+        f"assumed: the 90th percentile of how far the measured step times of all {len(everything)} {NAMES[family]} "
+        "runs in profiles/measured lie from those predicted with a level of other sources, as fewer than ten are of "
+        "this software"
+    )
+
+
+NAMES = {"dense": "dense", "moe": "mixture-of-experts"}
+"""Kinds of model in the words of a source."""
 
 
 def write_constants(fitted: calibrate.Fitted, rows: int, sources: int) -> None:

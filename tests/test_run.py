@@ -138,6 +138,7 @@ STACK = Stack(
     fragmentation_fraction=0.05,
     margin_fraction=0.05,
     step_error_fraction=0.1,
+    moe_step_error_fraction=0.2,
     ranking_error_fraction=0.03,
 )
 STORAGE = Storage(

@@ -321,6 +321,8 @@ class Stack:
     """Share of the device memory that a safe plan leaves free."""
     step_error_fraction: float
     """Half width of the 90 % interval of a predicted step time, relative."""
+    moe_step_error_fraction: float
+    """The same for mixtures of experts."""
     ranking_error_fraction: float
     """Differences of predicted step times below this say nothing about the order."""
     kept_input_bytes: Mapping[str, float] = field(default_factory=dict)
@@ -355,6 +357,13 @@ class Stack:
     def kept_weight_bytes(self, precision: str) -> float:
         """Bytes of a weight with its copies in the format of the products. [byte]"""
         return self.weight_bytes + self.format_copy_bytes.get(precision, 0.0)
+
+    def training(self, *, is_moe: bool) -> Stack:
+        """The same software with the interval of step times of the kind of model; one that was given stays."""
+        figure = self.step_error_fraction
+        if not is_moe or (isinstance(figure, Figure) and figure.origin.source == GIVEN):
+            return self
+        return dataclasses.replace(self, step_error_fraction=self.moe_step_error_fraction)
 
     def on(self, device: Accelerator) -> Stack:
         """The same software on a device: where no run on it is known, with a wider interval of step times."""

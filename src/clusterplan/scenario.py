@@ -645,7 +645,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     if not names:
         known = ", ".join(catalog.names(System))
         raise ClusterplanError(f"no hardware is given; known systems: {known}", where=option("hardware"))
-    hardware = tuple(_hardware(name, scenario, catalog, notes) for name in names)
+    hardware = tuple(_hardware(name, scenario, catalog, notes, is_moe=model.is_moe) for name in names)
     scenario = dataclasses.replace(scenario, hardware=names if scenario.hardware else ())
 
     job = _job(scenario, model, notes, active_parameters)
@@ -855,7 +855,7 @@ def _systems(names: Iterable[str], catalog: Catalog) -> tuple[tuple[str, ...], l
     return tuple(dict.fromkeys(found)), told
 
 
-def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken) -> Machine:
+def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken, *, is_moe: bool) -> Machine:
     system = _set(catalog.load(System, name), "system", scenario)
     why = f"default of {name}"
     fabric = scenario.fabric or notes.default(f"fabric.{name}", system.fabric, why)
@@ -865,7 +865,7 @@ def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken) ->
         system=system,
         accelerator=accelerator,
         fabric=_set(catalog.load(Fabric, fabric), "fabric", scenario),
-        stack=_set(catalog.load(Stack, stack), "stack", scenario).on(accelerator),
+        stack=_set(catalog.load(Stack, stack), "stack", scenario).training(is_moe=is_moe).on(accelerator),
     )
 
 

@@ -235,7 +235,7 @@ class Judge:
                 system=dataclasses.replace(system, **changes),
                 accelerator=accelerator,
                 fabric=fabric,
-                stack=stack.on(accelerator),
+                stack=stack.training(is_moe=row.family == "moe").on(accelerator),
             ),
             assumed,
         )

@@ -179,6 +179,7 @@ def _stack_row(stack: Stack) -> dict[str, Any]:
         "software": stack.version,
         "formats": list(stack.formats),
         "step_error_fraction": stack.step_error_fraction,
+        "moe_step_error_fraction": stack.moe_step_error_fraction,
     }
 
 
@@ -294,7 +295,8 @@ COLUMNS: Mapping[str, Sequence[_Column]] = {
         _Column("", "status", is_number=False),
     ),
     "stacks": (
-        _Column("interval", "step_error_fraction", lambda value: f"±{value:.0%}".replace("%", " %")),
+        _Column("dense", "step_error_fraction", lambda value: f"±{value:.0%}".replace("%", " %")),
+        _Column("MoE", "moe_step_error_fraction", lambda value: f"±{value:.0%}".replace("%", " %")),
         _Column("software", "software", _short, is_number=False),
     ),
     "storage": (
