@@ -57,8 +57,8 @@ RATES = [
     # BigScience, chronicles of the 176B run: 105.2 s
     pytest.param(
         {
-            "model": "bloom-176b", "hardware": "dgx-a100", "devices": (384, 384),
-            "stack": "megatron-deepspeed-bigscience", "seq_len": 2048, "tp": 4, "pp": 12, "micro_batch": 2, "global_batch": 2048, "recompute": "full",
+            "model": "bloom-176b", "hardware": "dgx-a100", "devices": (384, 384), "tp": 4, "pp": 12, "micro_batch": 2,
+            "stack": "megatron-deepspeed-bigscience", "seq_len": 2048, "global_batch": 2048, "recompute": "full",
         },
         step_s, 105.2, 0.10, id="BLOOM",
     ),
