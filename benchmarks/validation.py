@@ -347,11 +347,12 @@ Groups of {FEWEST} rows or more whose times are off by more than {WEAK * 100:.0f
 Known reasons:
 
 - GPipe and schedules that nobody names are priced as 1F1B; ZB-V and DualPipe have no published rows to check them.
-- Multi-head latent attention, windows and token prediction cannot be stated in a table of runs. Rows with the figures of
-  a model in the catalog (DeepSeek-V3, Kimi K2, gpt-oss) take them from there; others (Gemma 4) are priced without.
-- Mixtures of experts of one software are 20 % too slow and 30 % too fast at once: large experts (DeepSeek-V3 with software
-  of 2026) run faster than predicted, small ones (Qwen3 30B, gpt-oss) slower. More time for grouped products, for routing,
-  or for each expert on a device moves the two apart by nothing; which recipe a row had would have to be known.
+- Multi-head latent attention, windows and token prediction cannot be stated in a table of runs. Rows with the figures
+  of a model in the catalog (DeepSeek-V3, Kimi K2, gpt-oss) take them from there; others (Gemma 4) are priced without.
+- Mixtures of experts of one software are 20 % too slow and 30 % too fast at once: large experts (DeepSeek-V3 with
+  software of 2026) run faster than predicted, small ones (Qwen3 30B, gpt-oss) slower. More time for grouped products,
+  for routing, or for each expert on a device moves the two apart by nothing; which recipe a row had would have to be
+  known.
 - MXFP8 is priced as FP8 and NVFP4 as FP4: no measurement of products tells them apart.
 - Recomputation, CUDA graphs and dispatchers of mixture-of-experts models come from recipes that most tables do not
   print. Blank recomputation is taken as none, so that some rows of runs that ran are said not to fit.
