@@ -1,6 +1,7 @@
 """Units of each kind at each site: as brute force finds them."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ def drawn(seed, *, kinds=2, sites=2, most=5):
         cost=speed * rng.uniform(0.5, 1.5, n),
         energy=speed * rng.uniform(0.5, 1.5, n),
         carbon=speed * rng.uniform(0.5, 1.5, n),
+        water=speed * rng.uniform(0.5, 1.5, n),
     )
     tokens = 1e6
     rate = float(speed @ offers.most)
@@ -55,7 +57,7 @@ def by_hand(offers, bounds, objective):
     )
 
 
-@pytest.mark.parametrize("objective", ["cost", "wall", "energy", "carbon", "devices"])
+@pytest.mark.parametrize("objective", ["cost", "wall", "energy", "carbon", "water", "devices"])
 @pytest.mark.parametrize("seed", range(12))
 def test_equals_brute_force(seed, objective):
     shape = [{"kinds": 2, "sites": 2}, {"kinds": 3, "sites": 1}, {"kinds": 1, "sites": 3}][seed % 3]
@@ -85,6 +87,7 @@ def simple(**changes):
         "cost": np.array([1.0, 2.0]),
         "energy": one,
         "carbon": one,
+        "water": one,
     }
     return Offers(**(figures | changes))
 
@@ -146,3 +149,21 @@ def test_the_solver_prints_nothing(capfd):
         allot(offers, bounds, "cost")
         allot(offers, bounds, "wall")
     assert capfd.readouterr() == ("", "")
+
+
+def test_of_units_without_any_water_the_cheapest_are_taken():
+    offers = simple(water=np.zeros(2), cost=np.array([2.0, 1.0]))
+    assert allot(offers, bounded(), "water").tolist() == allot(offers, bounded(), "cost").tolist()
+    units = allot(replace(offers, water=np.array([0.0, 1.0])), bounded(), "water")
+    assert units[0] > 0
+    assert units[1] == 0
+
+
+@pytest.mark.parametrize("field", ["water_m3", "carbon_kg"])
+def test_what_the_whole_job_may_take_is_kept(field):
+    offers, bounds = drawn(3)
+    name = field.split("_")[0]
+    least = value(offers, bounds, allot(offers, bounds, name), name)
+    just = replace(bounds, **{field: 1.0001 * least})
+    assert keeps(offers, just, allot(offers, just, "cost"))
+    assert allot(offers, replace(bounds, **{field: 0.99 * least}), "cost") is None

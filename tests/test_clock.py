@@ -74,7 +74,7 @@ def test_lowest_clock_of_a_profile():
     assert min(clocks(replace(asked(clock="auto"), hardware=(low,)), 0)) == pytest.approx(0.8)
 
 
-@pytest.mark.parametrize("objective", ["energy", "cost", "carbon", "wall"])
+@pytest.mark.parametrize("objective", ["energy", "cost", "carbon", "water", "wall"])
 def test_best_clock_is_that_of_a_fine_grid(objective):
     found = best_clock(PLAN.question, PLAN.circumstances, PLAN.cuts, PLAN.layouts, objective, search.demands_of(BASE))
     grid = np.arange(LOWEST_CLOCK, 1 + 1e-9, CLOCK_STEP)

@@ -300,7 +300,9 @@ def test_constraints_are_masks_by_name(answered):
     for low, high, broken in [(devices, devices, False), (devices + 1, 10**6, True), (1, devices - 1, True)]:
         assert violated(replace(loose, devices=(low, high)), outcome)["devices"] == broken
     usd, power = float(outcome.cost.total_usd[0]), float(outcome.energy.peak_facility_w[0])
-    for name, value, mask in [("budget_usd", usd, "budget"), ("power_w", power, "site power")]:
+    water, carbon = float(outcome.energy.water_m3[0]), float(outcome.carbon.total_kg_co2e[0])
+    named = [("budget_usd", usd, "budget"), ("power_w", power, "site power"), ("water_m3", water, "water")]
+    for name, value, mask in [*named, ("carbon_kg", carbon, "carbon")]:
         assert not violated(replace(loose, **{name: value}), outcome)[mask]
         assert violated(replace(loose, **{name: 0.999 * value}), outcome)[mask]
     if outcome.progress.deadline_probability is not None:
@@ -316,6 +318,7 @@ def test_objectives(answered):
     assert amount("cost", outcome) == outcome.cost.total_usd
     assert amount("energy", outcome) == outcome.energy.facility_kwh
     assert amount("carbon", outcome) == outcome.carbon.total_kg_co2e
+    assert amount("water", outcome) == outcome.energy.water_m3
     assert amount("devices", outcome) == outcome.fleet.devices
 
 

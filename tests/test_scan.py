@@ -12,7 +12,7 @@ from clusterplan.plan import amount
 from clusterplan.scan import Fastest, Tally
 from examples import TINY, TINY_MOE, asked, bench, limits, machine
 
-OBJECTIVES = ("wall", "cost", "energy", "carbon", "devices")
+OBJECTIVES = ("wall", "cost", "energy", "carbon", "water", "devices")
 SMALL = [
     pytest.param({"of": TINY}, id="dense"),
     pytest.param({"of": TINY_MOE, "allow": ("none",)}, id="experts"),

@@ -114,7 +114,7 @@ def test_the_cut_and_the_changes_have_their_tables():
         ('model = "a\\nb"', "job.toml: model: is not one line of printable text: 'a\\nb'"),
         ("hardware = [1]", "job.toml: hardware: must be a text, not 1"),
         ("hardware = 1", "job.toml: hardware: must be a text or a list of texts, not 1"),
-        ("objective = 'costs'", "must be wall, cost, energy, carbon, devices, not 'costs'; did you mean: cost"),
+        ("objective = 'costs'", "must be wall, cost, energy, carbon, water, devices, not 'costs'; did you mean: cost"),
         ("precision = 'bf61'", "must be bf16, fp16, fp8, fp4, int8, not 'bf61'; did you mean: bf16"),
         ("batch_fixed = 1", "must be true or false, not 1"),
         ("layout = 3", "job.toml: [layout]: must be a table, not 3"),

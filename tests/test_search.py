@@ -28,7 +28,7 @@ from clusterplan.scenario import Scenario, override, resolve
 from examples import TINY, TINY_MOE, asked, bench, limits
 
 DAY_S = 86400.0
-OBJECTIVES = ("wall", "cost", "energy", "carbon", "devices")
+OBJECTIVES = ("wall", "cost", "energy", "carbon", "water", "devices")
 
 
 # Brute force ----------------------------------------------------------------------------------------------------------
@@ -119,6 +119,9 @@ SPACES = [
     pytest.param({"power_w": 25e3, "devices": (8, 64)}, id="power"),
     pytest.param({"deadline_s": 3600.0, "devices": (8, 64), "confidence": 0.9}, id="deadline"),
     pytest.param({"budget_usd": 400.0, "devices": (8, 64)}, id="budget"),
+    pytest.param({"water_m3": 0.0035, "devices": (8, 64)}, id="water"),
+    pytest.param({"carbon_kg": 4.0, "devices": (8, 64)}, id="carbon"),
+    pytest.param({"cooling": "air-dry-cooler", "hardware": "dgx-a100", "devices": (8, 24)}, id="no water"),
 ]
 
 
@@ -336,12 +339,39 @@ def test_unsupported_format_is_a_reason_not_a_crash():
     assert any("dgx-a100" in line and "fp8" in line for line in second.warnings)
 
 
+def test_where_nothing_takes_water_the_cost_decides():
+    dry = {"cooling": "air-dry-cooler", "hardware": "dgx-a100", "precision": "bf16", "devices": (8, 64)}
+    least, cheapest = (search.size(asked(objective=name, **dry)) for name in ("water", "cost"))
+    assert least.plan.run.energy.water_m3 == 0
+    assert least.plan.run.cost.total_usd == cheapest.plan.run.cost.total_usd
+    assert least.objective == "water"
+    assert any("no water at all" in line for line in least.warnings)
+    assert not any("at all" in line for line in cheapest.warnings)
+    given = search.size(asked(objective="water", beside="tp1-dp8-mb1", clock="auto", **dry))
+    assert given.beside["objective"] == "cost"
+    assert given.beside["loss_fraction"] >= -1e-9
+
+
+@pytest.mark.parametrize("name", ["water", "carbon"])
+def test_limits_on_totals_are_kept(name):
+    free = search.size(asked(devices=(8, 64), objective="cost")).plan.run
+    least = float(amount(name, search.size(asked(devices=(8, 64), objective=name)).plan.run)[0])
+    field = {"water": "water_m3", "carbon": "carbon_kg"}[name]
+    limit = (least + float(amount(name, free)[0])) / 2
+    bound = search.size(asked(devices=(8, 64), objective="cost", **{field: limit}))
+    assert least <= amount(name, bound.plan.run) <= limit
+    assert bound.plan.run.cost.total_usd >= free.cost.total_usd
+    assert bound.rejected[name] > 0
+
+
 # Nothing feasible -----------------------------------------------------------------------------------------------------
 
 BLOCKED = {
     "deadline": ({"deadline_s": 60.0, "devices": (8, 64)}, "deadline_s"),
     "budget": ({"budget_usd": 1.0, "devices": (8, 64)}, "budget_usd"),
     "site power": ({"power_w": 1000.0, "devices": (8, 64)}, "power_w"),
+    "water": ({"water_m3": 0.001, "devices": (8, 64)}, "water_m3"),
+    "carbon": ({"carbon_kg": 1.0, "devices": (8, 64)}, "carbon_kg"),
 }
 
 

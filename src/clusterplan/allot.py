@@ -11,7 +11,7 @@ W. Dinkelbach, "On nonlinear fractional programming," Management Science, vol. 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -50,6 +50,8 @@ class Offers:
     """[kWh/s]"""
     carbon: FloatArray
     """[kg CO2e/s]"""
+    water: FloatArray
+    """Water of the site. [m3/s]"""
 
     def take(self, rows: IntArray) -> Offers:
         """Only these pairs."""
@@ -70,6 +72,8 @@ class Bounds:
     """What is paid or drawn whatever the number of units, as the rates of :class:`Offers`."""
     deadline_s: float = np.inf
     budget_usd: float = np.inf
+    water_m3: float = np.inf
+    carbon_kg: float = np.inf
     site_power_w: FloatArray
     """Most that each site may draw, shape ``(site,)``. [W]"""
     power_w: float = np.inf
@@ -79,8 +83,18 @@ class Bounds:
     devices: tuple[int, int] = (1, 2**53)
     """Fewest and most devices."""
 
+    @property
+    def endless(self) -> Bounds:
+        """The same without what holds of the whole job."""
+        return replace(self, deadline_s=np.inf, budget_usd=np.inf, water_m3=np.inf, carbon_kg=np.inf)
 
-RATES = ("cost", "energy", "carbon")
+    @property
+    def totals(self) -> dict[str, float]:
+        """Most of what is paid by the second, over the whole job."""
+        return {"cost": self.budget_usd, "water": self.water_m3, "carbon": self.carbon_kg}
+
+
+RATES = ("cost", "energy", "carbon", "water")
 """What is paid by the second: :class:`Offers` have the rate of a unit."""
 
 
@@ -110,7 +124,7 @@ def keeps(offers: Offers, bounds: Bounds, units: IntArray, slack: float = 1e-6) 
     have = np.bincount(offers.kind, offers.devices * units, minlength=len(bounds.counts))
     return bool(
         wall_s(offers, bounds, units) <= bounds.deadline_s * (1 + slack)
-        and value(offers, bounds, units, "cost") <= bounds.budget_usd * (1 + slack)
+        and all(value(offers, bounds, units, name) <= most * (1 + slack) for name, most in bounds.totals.items())
         and np.all(power <= bounds.site_power_w * (1 + slack))
         and power.sum() <= bounds.power_w * (1 + slack)
         and np.all(have <= bounds.counts)
@@ -129,7 +143,7 @@ def allot(offers: Offers, bounds: Bounds, objective: str) -> IntArray | None:
     bounds : Bounds
         What must be kept to.
     objective : str
-        ``wall``, ``cost``, ``energy``, ``carbon``, ``devices``, or ``power N`` for the power of site ``N``.
+        ``wall``, ``cost``, ``energy``, ``carbon``, ``water``, ``devices``, or ``power N`` for the power of site ``N``.
 
     Examples
     --------
@@ -138,12 +152,18 @@ def allot(offers: Offers, bounds: Bounds, objective: str) -> IntArray | None:
     >>> offers = Offers(
     ...     kind=np.array([0, 1]), site=np.zeros(2, int), devices=np.ones(2, int), least=np.ones(2, int),
     ...     most=np.full(2, 10), tokens_per_s=np.array([1.0, 2.0]), power_w=np.ones(2), cost=np.array([1.0, 3.0]),
-    ...     energy=np.ones(2), carbon=np.ones(2),
+    ...     energy=np.ones(2), carbon=np.ones(2), water=np.zeros(2),
     ... )
     >>> bounds = Bounds(tokens=60.0, deadline_s=10.0, site_power_w=np.array([np.inf]), counts=np.array([4, 10]))
     >>> allot(offers, bounds, "cost").tolist()
     [4, 1]
     """
+    if objective in RATES and not bounds.fixed.get(objective) and objective != "cost":
+        none = getattr(offers, objective) == 0
+        if none.any():  # units that have none of it are as good as can be, so what they cost decides
+            units = allot(replace(offers, most=np.where(none, offers.most, 0)), bounds, "cost")
+            if units is not None:
+                return units
     found: list[IntArray] = []
     sites = len(set(offers.site.tolist()))
     for number in range(1, min(sites, len(bounds.lines_s)) + 1):
@@ -222,10 +242,11 @@ class _Program:
             left = bounds.deadline_s * bounds.goodput_fraction - self.line_s
             least = bounds.tokens / left / self.top if left > 0 else np.inf
             self.add(min(least, 2.0), np.inf, units=offers.tokens_per_s / self.top)
-        if np.isfinite(bounds.budget_usd):
-            dearest = bounds.budget_usd / self.shortest_s
-            fixed = bounds.fixed.get("cost", 0.0) / dearest
-            self.add(-np.inf, -fixed, units=offers.cost / dearest, speed=-1.0)
+        for name, most in bounds.totals.items():
+            if np.isfinite(most):
+                dearest = most / self.shortest_s
+                fixed = bounds.fixed.get(name, 0.0) / dearest
+                self.add(-np.inf, -fixed, units=getattr(offers, name) / dearest, speed=-1.0)
 
     def speed(self, share: float) -> float:
         """Speed of the job with a share of the highest rate, relative to that with all of it."""

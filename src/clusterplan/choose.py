@@ -68,7 +68,8 @@ def preferred(found: Found, rows: IntArray) -> IntArray:
     """Tied rows from most to least preferred.
 
     What decides is what can go wrong: first the free memory, in steps of 5 % of the device up to the useful margin;
-    then offloading, an unusual order of groups and recompute are avoided; then fewer cuts; the value itself comes last.
+    then offloading, an unusual order of groups and recompute are avoided; then fewer cuts; the value itself comes last,
+    and of equal ones the cost.
     """
     bench, layouts = found.bench, found.candidates.layouts
     cuts, device = bench.cuts, bench.question.machine.accelerator
@@ -77,8 +78,8 @@ def preferred(found: Found, rows: IntArray) -> IntArray:
     margin = np.floor(np.minimum(free, USEFUL_MARGIN) / MARGIN_STEP)
     groups = cuts.tp[cut] * cuts.cp[cut] * layouts.pp[rows] * cuts.ep[cut]
     again, offload = cuts.recomputed[cut], layouts.offload[rows]
-    placement = layouts.placement[rows]
-    order = np.lexsort((found.value[rows], groups, again, cuts.recompute[cut], placement, offload, -margin))
+    placement, cost = layouts.placement[rows], found.outcome.cost.total_usd[rows]
+    order = np.lexsort((cost, found.value[rows], groups, again, cuts.recompute[cut], placement, offload, -margin))
     return rows[order]
 
 
@@ -166,6 +167,19 @@ def at_knee(founds: list[Found]) -> list[Found]:
         masks = {"slower than the knee": wall > limit, "shorter than a day": wall < shortest}
         narrowed.append(dataclasses.replace(f, broken={**f.broken, **masks}))
     return narrowed
+
+
+def at_none(founds: list[Found]) -> list[Found] | None:
+    """Feasible rows that have none at all of what is to be least, to be ranked by cost; None where all have some.
+
+    On a site without any use of water all plans tie at 0, and what they cost decides.
+    """
+    if not any(np.any(f.value[f.feasible] == 0) for f in founds):
+        return None
+    return [
+        dataclasses.replace(f, value=f.outcome.cost.total_usd, broken={**f.broken, "more than none": f.value > 0})
+        for f in founds
+    ]
 
 
 # Nothing feasible -----------------------------------------------------------------------------------------------------

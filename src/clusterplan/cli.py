@@ -94,7 +94,9 @@ OPTIONS: dict[str, Any] = {
     ),
     "budget": _text("--budget", "USD", "Most that it may cost: 80M."),
     "power": _text("--power", "POWER", "Most that the site may draw: 50MW."),
-    "objective": _text("--objective", "NAME", "What is to be least: wall, cost, energy, carbon, devices."),
+    "water": _text("--water", "VOLUME", "Most water that the run may take on site: 50000m3, 50ML."),
+    "carbon": _text("--carbon", "MASS", "Most greenhouse gas of the run, electricity and making: 20kt."),
+    "objective": _text("--objective", "NAME", "What is to be least: wall, cost, energy, carbon, water, devices."),
     "confidence": _text("--confidence", "P", "Probability with which the deadline is to be met: 0.9, 90%."),
     "site": _text("--site", "NAME", "Profile of the place."),
     "cooling": _text("--cooling", "NAME", "Profile of the cooling design."),
@@ -179,8 +181,8 @@ OPTIONS: dict[str, Any] = {
 
 OUTPUT = ("format", "as_json", "output", "force", "no_color")
 QUESTION = (
-    "model", "hardware", "tokens", "deadline", "devices", "budget", "power", "objective", "confidence", "site",
-    "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch",
+    "model", "hardware", "tokens", "deadline", "devices", "budget", "power", "water", "carbon", "objective",
+    "confidence", "site", "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch",
     "batch_ramp", "eval_fraction", "layout", "allow", "clock", "cap", "currency", "usd_rate", "rate_date", "sets",
     "scenario", "save", "profiles", *OUTPUT, "sources",
 )  # fmt: skip

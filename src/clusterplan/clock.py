@@ -66,11 +66,12 @@ def best_clock(
     cuts, layouts : Cuts, Layouts
         The layout, as tables with one row.
     objective : str
-        What is to be least, as :func:`~clusterplan.plan.amount` calls it; the cost where only devices count.
+        What is to be least, as :func:`~clusterplan.plan.amount` calls it; the cost where only devices count, or where
+        there is none of it.
     demands : Demands
         What the plan must keep to.
     """
-    counted = "cost" if objective == "devices" else objective
+    start = question.clock_fraction
     lowest = lowest_clock(question.machine.accelerator)
 
     def at(clock: float) -> Run:
@@ -78,13 +79,14 @@ def best_clock(
             replace(question, clock_fraction=clock), replace(circumstances, clock_fraction=clock), cuts, layouts
         )
 
+    counted = "cost" if objective == "devices" or not amount(objective, at(start))[0] else objective
+
     def value(clock: float) -> float:
         return float(amount(counted, at(clock))[0])
 
     def broken(clock: float) -> set[str]:
         return {name for name, mask in violated(demands, at(clock)).items() if mask[0]}
 
-    start = question.clock_fraction
     allowed = broken(start)
 
     def keeps(clock: float) -> bool:

@@ -63,6 +63,9 @@ AGREED = 0.002
 LEAST_MARGIN = 0.9
 """Share of the deadline that the program is held to at least, where layouts have missed it."""
 
+WHOLE = ("deadline_s", "budget_usd", "water_m3", "carbon_kg")
+"""What is asked of the whole job, and of none of its parts."""
+
 NARROW = 0.8
 """A part's layout is looked for on this share of its units and more; units that it leaves are not bought."""
 
@@ -242,6 +245,7 @@ class Mix:
             "cost": sum(float(one.cost.total_usd[0]) for one in runs),
             "energy": sum(float(one.energy.facility_kwh[0]) for one in runs),
             "carbon": sum(float(one.carbon.total_kg_co2e[0]) for one in runs),
+            "water": sum(float(one.energy.water_m3[0]) for one in runs),
             "devices": sum(float(one.fleet.devices[0]) for one in runs),
         }
 
@@ -320,12 +324,13 @@ class Shop:
         """Layouts of one kind on at most so many devices, with so many sequences of each step."""
         key = (kind, devices, batch)
         if key not in self.looked:
+            unlimited: dict[str, Any] = dict.fromkeys(WHOLE)
             free = replace(
                 self.resolved,
                 job=replace(self.resolved.job, global_batch=batch, batch_low=None, batch_fixed=False),
                 site=replace(self.resolved.site, power_w=None),
                 devices=(max(int(NARROW * devices), 1), devices),
-                scenario=replace(self.resolved.scenario, deadline_s=None, budget_usd=None),
+                scenario=replace(self.resolved.scenario, **unlimited),
             )
             founds, _, _ = search.search_machine(free, kind, "wall", self.progress)
             self.looked[key] = [found for found in founds if found.feasible.any()]
@@ -460,7 +465,8 @@ class Shop:
 
     def offers(self, pairs: Sequence[Pair], mixes: Mapping[Pair, Mix]) -> Offers:
         """What a unit of each pair gives, from the last mix that had some."""
-        columns: dict[str, list[float]] = {name: [] for name in ("tokens_per_s", "power_w", "cost", "energy", "carbon")}
+        names = ("tokens_per_s", "power_w", "cost", "energy", "carbon", "water")
+        columns: dict[str, list[float]] = {name: [] for name in names}
         seq_len = self.resolved.job.seq_len
         for pair in pairs:
             mix = mixes[pair]
@@ -474,6 +480,7 @@ class Shop:
             columns["cost"].append(money / units / mix.wall_s)
             columns["energy"].append(float(part.run.energy.facility_kwh[0]) / units / mix.wall_s)
             columns["carbon"].append(float(part.run.carbon.total_kg_co2e[0]) / units / mix.wall_s)
+            columns["water"].append(float(part.run.energy.water_m3[0]) / units / mix.wall_s)
         kinds = np.array([pair.kind for pair in pairs])
         devices = np.array([machine.system.devices for machine in self.resolved.hardware])[kinds]
         return Offers(
@@ -500,6 +507,8 @@ class Shop:
             fixed={"cost": mix.staff_usd / mix.wall_s},
             deadline_s=np.inf if deadline is None else deadline * mix.wall_s / surely,
             budget_usd=resolved.scenario.budget_usd or np.inf,
+            water_m3=resolved.scenario.water_m3 or np.inf,
+            carbon_kg=resolved.scenario.carbon_kg or np.inf,
             site_power_w=np.array(caps),
             power_w=asked.power_w or np.inf,
             counts=np.array([self.most_devices(kind) for kind in range(len(resolved.hardware))]),
@@ -517,6 +526,8 @@ class Shop:
         found: list[tuple[str, float | None, str, float]] = [
             ("deadline", resolved.scenario.deadline_s, "s", surely),
             ("budget", resolved.scenario.budget_usd, "USD", mix.totals["cost"]),
+            ("water", resolved.scenario.water_m3, "m3", mix.totals["water"]),
+            ("carbon", resolved.scenario.carbon_kg, "kg CO2e", mix.totals["carbon"]),
             ("power", asked.power_w, "W", sum(mix.power_w(site) for site in range(len(asked.sites)))),
             ("devices", float(resolved.devices[1]), "devices", mix.totals["devices"]),
         ]
@@ -549,7 +560,7 @@ class Shop:
             bounds = replace(bounds, deadline_s=bounds.deadline_s * margin)
             units = allot.allot(offers, bounds, objective)
             if units is None:  # the fastest is most likely to be nearly there
-                units = allot.allot(offers, replace(bounds, deadline_s=np.inf, budget_usd=np.inf), "wall")
+                units = allot.allot(offers, bounds.endless, "wall")
             if units is None:
                 break
             mix = self.realised(pairs, units, offers)
@@ -582,6 +593,10 @@ class Shop:
             return replace(bounds, deadline_s=np.inf)
         if name == "budget":
             return replace(bounds, budget_usd=np.inf)
+        if name == "water":
+            return replace(bounds, water_m3=np.inf)
+        if name == "carbon":
+            return replace(bounds, carbon_kg=np.inf)
         if name == "power":
             return replace(bounds, power_w=np.inf)
         if name == "devices":
@@ -683,7 +698,8 @@ def objective_of(resolved: Resolved, asked: Asked) -> str:
         return scenario.objective
     if scenario.deadline_s is not None:
         return "cost"
-    if scenario.budget_usd is None and scenario.devices is None and not asked.counts and not asked.power_w:
+    limited = any(getattr(scenario, name) is not None for name in (*WHOLE, "devices"))
+    if not limited and not asked.counts and not asked.power_w:
         text = "nothing limits the mix; give --deadline, --budget, --counts, --devices or --objective"
         raise ClusterplanError(text, where="mix")
     return "wall"
@@ -753,6 +769,7 @@ def _blocking(
     Mixes that keep to everything after all, found on the way, come with them.
     """
     measures = {"deadline": "wall", "budget": "cost", "power": "devices", "devices": "devices"}
+    measures |= {"water": "water", "carbon": "carbon"}
     measures |= {f"site power of {site.name}": f"power {number}" for number, site in enumerate(shop.asked.sites)}
     measures |= {f"count of {m.system.name}": f"kind {number}" for number, m in enumerate(shop.resolved.hardware)}
     stops: list[Blocking] = []
@@ -852,6 +869,7 @@ def total_document(shop: Shop, mix: Mix) -> dict[str, Any]:
         "site_peak_w": {shop.asked.sites[number].name: mix.power_w(number) for number in sorted(sites)},
         "facility_kwh": totals["energy"],
         "total_kg_co2e": totals["carbon"],
+        "water_m3": totals["water"],
         "total_usd": totals["cost"],
         "usd_per_million_tokens": sum(float(one.usd_per_million_tokens[0]) for one in runs),
     }

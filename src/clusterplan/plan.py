@@ -62,6 +62,10 @@ class Demands:
     """Whether a plan inside the memory margin will do."""
     joined_devices: int | None = None
     """Most devices that the network joins, at work and spare; None where it does not matter."""
+    water_m3: float | None = None
+    """Most water that the run may take on site. [m3]"""
+    carbon_kg: float | None = None
+    """Most greenhouse gas of the run, electricity and making. [kg CO2e]"""
 
 
 ROUNDING = 1e-9
@@ -81,6 +85,10 @@ def violated(demands: Demands, outcome: Run) -> dict[str, BoolArray]:
         masks["budget"] = outcome.cost.total_usd > demands.budget_usd
     if demands.power_w is not None:
         masks["site power"] = outcome.energy.peak_facility_w > demands.power_w
+    if demands.water_m3 is not None:
+        masks["water"] = outcome.energy.water_m3 > demands.water_m3
+    if demands.carbon_kg is not None:
+        masks["carbon"] = outcome.carbon.total_kg_co2e > demands.carbon_kg
     if demands.joined_devices is not None:
         masks["network span"] = joined(outcome) > demands.joined_devices
     return masks
@@ -102,6 +110,8 @@ def upper_limits(demands: Demands) -> list[tuple[str, float, str, Callable[[Run]
         ("deadline", demands.deadline_s, "s", lambda r: surely_s(r, demands.confidence)),
         ("budget", demands.budget_usd, "USD", lambda r: r.cost.total_usd),
         ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
+        ("water", demands.water_m3, "m3", lambda r: r.energy.water_m3),
+        ("carbon", demands.carbon_kg, "kg CO2e", lambda r: r.carbon.total_kg_co2e),
         ("devices", float(demands.devices[1]), "devices", lambda r: r.fleet.devices.astype(float)),
         ("network span", demands.joined_devices, "devices", lambda r: joined(r).astype(float)),
     )
@@ -123,6 +133,7 @@ def amount(name: str, outcome: Run) -> FloatArray:
         "cost": outcome.cost.total_usd,
         "energy": outcome.energy.facility_kwh,
         "carbon": outcome.carbon.total_kg_co2e,
+        "water": outcome.energy.water_m3,
         "devices": outcome.fleet.devices.astype(float),
     }
     return counted[name]
@@ -536,6 +547,8 @@ def inputs_document(resolved: Resolved, objective: str) -> dict[str, Any]:
         "confidence": resolved.confidence,
         "budget_usd": scenario.budget_usd,
         "power_w": scenario.power_w,
+        "water_m3": scenario.water_m3,
+        "carbon_kg": scenario.carbon_kg,
         "devices": list(resolved.devices),
         "objective": objective,
         "site": resolved.site.name,

@@ -47,10 +47,10 @@ PAIRS_AT_ONCE = 2048
 LAYOUTS_AT_ONCE = 32768
 """Layouts in one batch."""
 
-BEHIND = {"wall": 1.15, "cost": 1.15, "devices": 1.15, "energy": 1.5, "carbon": 1.5}
+BEHIND = {"wall": 1.15, "cost": 1.15, "devices": 1.15, "energy": 1.5, "carbon": 1.5, "water": 1.5}
 """A layout this much slower than the fastest on equally many devices cannot win. Cost and time grow with the time.
 Energy grows less, but at least by the power of waiting, about half of that of work; a layout 1.5 times slower would
-have to do less than 0.6 of the work."""
+have to do less than 0.6 of the work. Carbon and water go with energy, and so do limits on them."""
 
 BEHIND_NAME = "far behind the fastest"
 """What layouts fall to that cannot come near the fastest on equally many devices."""
@@ -171,6 +171,13 @@ class Bench:
     """Replicas, if the user has set them."""
     fewest_used: int
     """Fewest devices at work that are looked at."""
+
+    @property
+    def behind(self) -> float:
+        """How much slower than the fastest on as many devices a layout may be and still be the one that is sought."""
+        limited = {"water": self.demands.water_m3, "carbon": self.demands.carbon_kg}
+        sought = [self.objective, *(name for name, most in limited.items() if most is not None)]
+        return max(BEHIND[name] for name in sought)
 
     @property
     def allowed_bytes(self) -> float:
@@ -380,7 +387,7 @@ class Fastest:
 
     def keeps(self, layouts: Layouts, tokens_per_s: FloatArray) -> BoolArray:
         """Which are not far behind, shape ``(layout,)``."""
-        return tokens_per_s * BEHIND[self.bench.objective] >= self.tokens_per_s[self.units(layouts)]
+        return tokens_per_s * self.bench.behind >= self.tokens_per_s[self.units(layouts)]
 
     def see(self, layouts: Layouts, tokens_per_s: FloatArray) -> None:
         """Take note of these."""
@@ -525,7 +532,7 @@ def around_best(found: Found, fastest: Fastest, tally: Tally) -> tuple[Bench, Ca
     layouts = found.candidates.layouts
     away = np.where(found.feasible, 0.0, shortfall(found.bench.demands, found.outcome))
     seen: dict[tuple[int, ...], int] = {}
-    for row in np.lexsort((found.value, away)):
+    for row in np.lexsort((found.outcome.cost.total_usd, found.value, away)):
         axes = (layouts.cut, layouts.pp, layouts.vpp, layouts.sharding, layouts.offload, layouts.schedule,
                 layouts.placement, layouts.shard_group)  # fmt: skip
         key = tuple(int(axis[row]) for axis in axes)

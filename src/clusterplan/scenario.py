@@ -41,7 +41,7 @@ from clusterplan.trace import NOT_READ, Figure, figures
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
 from clusterplan.workload import Format, Job, Model
 
-Objective = Literal["wall", "cost", "energy", "carbon", "devices"]
+Objective = Literal["wall", "cost", "energy", "carbon", "water", "devices"]
 """What a plan is chosen by: the least of it."""
 
 AUTO = "auto"
@@ -81,6 +81,10 @@ class Scenario:
     budget_usd: float | None = None
     power_w: float | None = None
     """Most that the site may draw at the meter. [W]"""
+    water_m3: float | None = None
+    """Most water that the run may take on site; that of power plants does not count. [m3]"""
+    carbon_kg: float | None = None
+    """Most greenhouse gas of the run, electricity (location-based) and making. [kg CO2e]"""
     devices: tuple[int, int] | None = None
     """Fewest and most devices."""
     objective: Objective | None = None
@@ -181,6 +185,8 @@ _QUANTITIES: Mapping[str, Dimension] = {
     "deadline_s": "time",
     "budget_usd": "usd",
     "power_w": "power",
+    "water_m3": "water",
+    "carbon_kg": "carbon",
     "confidence": "fraction",
     "eval_fraction": "fraction",
     "seq_len": "count",
@@ -204,7 +210,10 @@ _ALLOWED = tuple(
     )
 )
 """What a search may be allowed beyond defaults."""
-_SHORT = {"deadline": "deadline_s", "budget": "budget_usd", "power": "power_w", "cap": "cap_w", "layout": "beside"}
+_SHORT = {
+    "deadline": "deadline_s", "budget": "budget_usd", "power": "power_w", "water": "water_m3", "carbon": "carbon_kg",
+    "cap": "cap_w", "layout": "beside",
+}  # fmt: skip
 """Keys without a unit, whose value names it: ``deadline = "90d"``."""
 _UNITS = {"tokens": "tokens", "seq_len": "tokens", "global_batch": "sequences", "devices": "devices"}
 """Units of values that have none in their name."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from clusterplan import run, shapes, space, step
 from clusterplan.arrays import FloatArray, IntArray
-from clusterplan.choose import alternatives, at_knee, best_choice, blocking
+from clusterplan.choose import alternatives, at_knee, at_none, best_choice, blocking
 from clusterplan.clock import best_clock, clocks
 from clusterplan.electricity import FULL_CLOCK
 from clusterplan.errors import ClusterplanError, LayoutError
@@ -94,6 +94,8 @@ def demands_of(resolved: Resolved, *machines: Machine) -> Demands:
         devices=resolved.devices,
         borderline="borderline" in scenario.allow,
         joined_devices=max((machine.largest_cluster for machine in machines), default=None),
+        water_m3=scenario.water_m3,
+        carbon_kg=scenario.carbon_kg,
     )
 
 
@@ -226,6 +228,10 @@ def answer(
             break
     looked = [f for f in founds if f.candidates.layouts.size]
     ranked = at_knee(looked) if asked == "knee" else looked
+    none = None if asked == "knee" else at_none(looked)
+    if none is not None:
+        ranked, objective = none, "cost"
+        reasons.append(f"there are plans with no {asked} at all, and of these the cheapest is taken")
     chosen, ties = best_choice(ranked)
     base = Answer(
         resolved=resolved,

@@ -118,6 +118,7 @@ SUFFIXES: Mapping[str, Unit] = {
     "kpa": Unit("pressure", "pa", "kPa", K),
     "m3": Unit("volume", "m3", "m3"),
     "l_per_kwh": Unit("water per energy", "l_per_kwh", "L/kWh"),
+    "kg": Unit("mass", "kg", "kg"),
     "kg_co2e": Unit("mass of CO2e", "kg_co2e", "kg CO2e"),
     "t_co2e": Unit("mass of CO2e", "kg_co2e", "t CO2e", K),
     "kg_co2e_per_kwh": Unit("carbon per energy", "kg_co2e_per_kwh", "kg CO2e/kWh"),
@@ -290,6 +291,8 @@ Measure = Literal[
     "memory",
     "bandwidth",
     "fraction",
+    "water",
+    "carbon",
 ]
 Dimension = Count | Measure
 
@@ -480,6 +483,30 @@ _SPELLINGS: Mapping[Dimension, _Spelling] = {
         most=1,
         least=(1, G),
         units={"%": (1, 100), "pct": (1, 100), "percent": (1, 100), "per cent": (1, 100)},
+    ),
+    "water": _Spelling(
+        noun="a volume of water",
+        forms="50000m3, 50,000 m³, 50 ML, 20000 L",
+        most=T,
+        least=(1, K),
+        units={**_times(("m3 m³ kL", 1), ("GL", M)), "L": (1, K)},
+        exact_units=_times(("ML", K)),
+        refused_units={"ml": ("ML", " L"), "Ml": ("ML", " L"), "mL": ("ML", " L"), "gal": (" m3", " L")},
+        suggested_units=("m3", "ML"),
+    ),
+    "carbon": _Spelling(
+        noun="a mass of CO2e",
+        forms="20kt, 20,000 t, 20 kt CO2e, 900 kg",
+        most=P,
+        least=(1, K),
+        units={
+            f"{unit}{gas}": (size, 1)
+            for unit, size in (("kg", 1), ("t", K), ("tonnes", K), ("kt", M))
+            for gas in ("", "CO2e", " CO2e", "CO2eq", " CO2eq")
+        },
+        exact_units={f"Mt{gas}": (G, 1) for gas in ("", "CO2e", " CO2e", "CO2eq", " CO2eq")},
+        refused_units={"mt": ("Mt", " t"), "MT": ("Mt", " t"), "tons": (" t",), "ton": (" t",)},
+        suggested_units=("kt", "t"),
     ),
 }
 
@@ -875,6 +902,8 @@ _FORMATS: Mapping[str, tuple[Callable[[float], str], str]] = {
     "memory": (format_bytes, "bytes"),
     "bandwidth": (format_bandwidth, "bytes/s"),
     "fraction": (format_fraction, ""),
+    "water": (format_water, "m3"),
+    "carbon": (format_mass_co2e, "kg"),
 }
 
 

@@ -407,7 +407,8 @@ def _unit_costs(cost: Document) -> str:
 
 
 AFTER = {
-    "far behind the fastest", "memory", "host memory", "devices", "deadline", "budget", "site power", "network span",
+    "far behind the fastest", "memory", "host memory", "devices", "deadline", "budget", "site power", "water", "carbon",
+    "network span",
 }  # fmt: skip
 """What layouts that were considered fell to; the rest is no legal layout and is not among them."""
 

@@ -25,6 +25,10 @@ def question_block(inputs: Document) -> Block:
         wanted.append(f"for at most {say(inputs['budget_usd'], 'usd')}")
     if inputs["power_w"]:
         wanted.append(f"drawing at most {say(inputs['power_w'], 'power')}")
+    if inputs.get("water_m3"):
+        wanted.append(f"taking at most {say(inputs['water_m3'], 'water')} of water on site")
+    if inputs.get("carbon_kg"):
+        wanted.append(f"emitting at most {say(inputs['carbon_kg'], 'carbon')}")
     place = ", ".join(f"{key} {inputs[key]}" for key in ("site", "cooling", "prices", "storage"))
     texts = [", ".join(wanted), place]
     if inputs.get("cap_w"):
