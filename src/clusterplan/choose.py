@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
-from clusterplan.plan import Blocking, Demands, Plan, make_plan, upper_limits
+from clusterplan.plan import Blocking, Demands, Plan, make_plan, shortfall, upper_limits
 from clusterplan.scan import Bench, Found, replica_range, samples
 
 USEFUL_MARGIN = 0.1
@@ -94,6 +94,16 @@ def best_choice(founds: list[Found]) -> tuple[Choice | None, int]:
     count = sum(len(tied(f, limit)) for f in founds)
     # Ties are settled on the leading hardware: between different machines a tie is a matter for the reader.
     return Choice(found=leader, row=int(preferred(leader, tied(leader, limit))[0])), count
+
+
+def nearest(founds: list[Found], demands: Demands) -> Choice | None:
+    """The candidate that comes nearest to keeping to everything; None where there are none."""
+    looked = [f for f in founds if f.candidates.layouts.size]
+    if not looked:
+        return None
+    away = [shortfall(demands, f.outcome) for f in looked]
+    found, misses = min(zip(looked, away, strict=True), key=lambda one: float(one[1].min()))
+    return Choice(found=found, row=int(np.argmin(misses)))
 
 
 def alternatives(founds: list[Found], chosen: Choice) -> list[tuple[str, Choice]]:

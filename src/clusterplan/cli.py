@@ -108,6 +108,9 @@ OPTIONS: dict[str, Any] = {
     "seq_len": _text("--seq-len", "N", "Tokens of a sequence."),
     "global_batch": _text("--global-batch", "N|A:B", "Sequences of a step, exactly, or fewest and most."),
     "batch_ramp": _text("--batch-ramp", "N:TOKENS", "Sequences of the first step, and tokens until all: 256:100B."),
+    "long_context": _text(
+        "--long-context", "SEQ:TOKENS", "Tokens of a sequence at the end of the run, and of that end: 131072:800B."
+    ),
     "eval_fraction": _text("--eval-fraction", "P", "Share of the time at work that evaluations take: 2%."),
     "layout": _text(
         "--layout", "NAME", "Say how a layout of yours ranks: tp8-pp16-dp64-mb1, with ,recompute=full and so on."
@@ -183,8 +186,8 @@ OUTPUT = ("format", "as_json", "output", "force", "no_color")
 QUESTION = (
     "model", "hardware", "tokens", "deadline", "devices", "budget", "power", "water", "carbon", "objective",
     "confidence", "site", "cooling", "prices", "stack", "fabric", "storage", "precision", "seq_len", "global_batch",
-    "batch_ramp", "eval_fraction", "layout", "allow", "clock", "cap", "currency", "usd_rate", "rate_date", "sets",
-    "scenario", "save", "profiles", *OUTPUT, "sources",
+    "batch_ramp", "long_context", "eval_fraction", "layout", "allow", "clock", "cap", "currency", "usd_rate",
+    "rate_date", "sets", "scenario", "save", "profiles", *OUTPUT, "sources",
 )  # fmt: skip
 LAYOUT = (
     "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "recompute", "sharding", "schedule", "offload",

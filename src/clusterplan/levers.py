@@ -151,7 +151,7 @@ def _kept(lever: Lever, plan: Plan) -> Effect | str:
     """The same layout with one change; why there is no run if there is none."""
     changed = lever.changed
     clock = clocks(changed, 0)[0]
-    circumstances = search.circumstances_of(changed, 0, clock)
+    circumstances = replace(search.circumstances_of(changed, 0, clock), long=plan.circumstances.long)
     if reasons := run.unsupported(circumstances):
         return "; ".join(reasons)
     job = replace(changed.job, precision=plan.question.job.precision)

@@ -694,6 +694,9 @@ class Answer:
 def objective_of(resolved: Resolved, asked: Asked) -> str:
     """What is minimised unless the user says: cost under a deadline, else time."""
     scenario = resolved.scenario
+    if scenario.long_context is not None:
+        text = "a mix trains all of its tokens in sequences of one length; size and compare plan such a phase"
+        raise ClusterplanError(text, where="mix: --long-context")
     if scenario.objective is not None:
         return scenario.objective
     if scenario.deadline_s is not None:

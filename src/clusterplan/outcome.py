@@ -12,7 +12,26 @@ from typing import Any
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.formulas import finish
 from clusterplan.hardware import Machine, Storage
+from clusterplan.layout import Cuts, Layouts
 from clusterplan.site import Cooling, Operations, Prices, Site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongContext:
+    """The end of a run, in which sequences are longer."""
+
+    seq_len: int
+    """Tokens of one sequence."""
+    tokens: float
+    """Tokens of the run that are trained in it."""
+    slowdown: float
+    """Time of a token over that in the rest of the run, where the phase has no layout yet."""
+    cuts: Cuts | None = None
+    """Cut of its layout, a table with one row."""
+    layouts: Layouts | None = None
+    """Its layout, a table with one row."""
+    work: Work | None = None
+    """One step of it; follows from the layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +58,8 @@ class Circumstances:
     """Share of the time at work in which the model is evaluated."""
     ramp: tuple[int, float] | None = None
     """Sequences of the first step and tokens of the phase in which the batch grows; None for the same batch always."""
+    long: LongContext | None = None
+    """The end of the run in which sequences are longer; None if they are the same always."""
     failures_beside_s: float = 0.0
     """Failures of parts of the job on other machines, which stop this one too. [1/s]"""
     clock_fraction: float = 1.0
@@ -161,6 +182,10 @@ class Progress:
     ramp_steps: IntArray | None
     """Steps of the phase in which the batch grows; None without one."""
     ramp_s: FloatArray | None
+    """Length of that phase if nothing ever stopped it; None without one. [s]"""
+    long_steps: IntArray | None
+    """Steps of the phase in which sequences are longer; None without one."""
+    long_s: FloatArray | None
     """Length of that phase if nothing ever stopped it; None without one. [s]"""
     goodput_fraction: FloatArray
     """Ideal over expected length."""

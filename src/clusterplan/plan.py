@@ -36,7 +36,7 @@ from clusterplan.layout import (
     used_devices,
 )
 from clusterplan.money import Money, money
-from clusterplan.outcome import Circumstances, Run, Work
+from clusterplan.outcome import Circumstances, LongContext, Run, Work
 from clusterplan.scenario import USD, Resolved
 from clusterplan.step import StageMemory, Step
 from clusterplan.trace import Recorder, recording
@@ -155,6 +155,16 @@ def work(cuts: Cuts, layouts: Layouts, result: Step) -> Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A part of the run with a layout of its own; arrays have one row."""
+
+    question: Question
+    cuts: Cuts
+    layouts: Layouts
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One layout with everything that follows from it; arrays have one row."""
 
@@ -175,6 +185,8 @@ class Plan:
     """Expected interruptions by cause, shape ``(1,)`` each."""
     money: Money
     recorder: Recorder
+    long: Phase | None = None
+    """The phase of longer sequences, once it has a layout; None without one."""
 
     @property
     def heaviest_stage(self) -> int:
@@ -226,15 +238,42 @@ def verdict(peak_bytes: float, usable_bytes: float, memory_bytes: float) -> str:
 
 def run_of(question: Question, circumstances: Circumstances, cuts: Cuts, layouts: Layouts) -> Run:
     """The run of one layout, nothing noted."""
+    _, circumstances = long_phase(question, circumstances, layouts)
     table = price_layers(question, cuts)
     stages = step.one_stage_table(question, table, layouts)
     return run.evaluate(circumstances, work(cuts, layouts, step.evaluate(question, cuts, table, layouts, stages)))
+
+
+def long_question(question: Question, long: LongContext, global_batch: int) -> Question:
+    """The question about the phase of longer sequences: a batch of about as many tokens."""
+    batch = max(round(global_batch * question.job.seq_len / long.seq_len), 1)
+    job = replace(
+        question.job, tokens=long.tokens, seq_len=long.seq_len, global_batch=batch, batch_low=None, batch_fixed=False
+    )
+    ends = shapes.end_layers(question.model, job, question.machine.stack) if question.end_layers else 0
+    return replace(question, job=job, end_layers=ends)
+
+
+def long_phase(
+    question: Question, circumstances: Circumstances, layouts: Layouts
+) -> tuple[Phase | None, Circumstances]:
+    """The phase of longer sequences on its layout, and circumstances with its step; None where it has no layout."""
+    long = circumstances.long
+    if long is None or long.cuts is None or long.layouts is None:
+        return None, circumstances
+    asked = long_question(question, long, int(layouts.global_batch[0]))
+    table = price_layers(asked, long.cuts)
+    stages = step.one_stage_table(asked, table, long.layouts)
+    result = step.evaluate(asked, long.cuts, table, long.layouts, stages)
+    found = Phase(question=asked, cuts=long.cuts, layouts=long.layouts, step=result)
+    return found, replace(circumstances, long=replace(long, work=work(long.cuts, long.layouts, result)))
 
 
 def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layouts: Layouts) -> Plan:
     """One layout in full: all stages, and every formula call noted."""
     machine = question.machine
     with recording() as recorder:
+        long, circumstances = long_phase(question, circumstances, layouts)
         table = price_layers(question, cuts)
         stages = step.one_stage_table(question, table, layouts)
         held = step.stage_memory(question, cuts, layouts, stages)
@@ -243,7 +282,7 @@ def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layo
         result = step.evaluate(question, cuts, table, layouts, stages)
         done = work(cuts, layouts, result)
         outcome = run.evaluate(circumstances, done)
-        drawn = draw.draw(circumstances, done, outcome)
+        drawn = draw.draw(circumstances, run.mean_work(circumstances, done, outcome.progress), outcome)
         caused = causes.interruptions_by_cause(circumstances, outcome)
     return Plan(
         draw=drawn,
@@ -260,6 +299,7 @@ def make_plan(question: Question, circumstances: Circumstances, cuts: Cuts, layo
         host_stage_bytes=on_host,
         run=outcome,
         recorder=recorder,
+        long=long,
     )
 
 
@@ -280,7 +320,7 @@ def _object(record: Any, *properties: str) -> dict[str, Any]:
     return document | {name: _number(getattr(record, name)) for name in properties}
 
 
-def layout_document(plan: Plan) -> dict[str, Any]:
+def layout_document(plan: Plan | Phase) -> dict[str, Any]:
     """The cut and the outer axes."""
     cuts, layouts = plan.cuts, plan.layouts
     axes = {name: int(getattr(cuts, name)[0]) for name in ("tp", "cp", "ep", "etp", "micro_batch")}
@@ -390,6 +430,15 @@ def critical_batch(question: Question, global_batch: int) -> dict[str, Any]:
     }
 
 
+def phase_document(phase: Phase) -> dict[str, Any]:
+    """What a phase with a layout of its own has besides its length."""
+    return {
+        "layout": layout_document(phase),
+        "step_s": float(phase.step.time.total_s[0]),
+        "mfu": float(phase.step.mfu[0]),
+    }
+
+
 def phases(plan: Plan) -> list[dict[str, Any]]:
     """Parts of the run whose tokens and times add up; each has its share of what failures and checkpoints take."""
     progress, circumstances = plan.run.progress, plan.circumstances
@@ -402,8 +451,16 @@ def phases(plan: Plan) -> list[dict[str, Any]]:
         ramped_s = training * float(progress.ramp_s[0]) / ideal
         ramped_steps = int(progress.ramp_steps[0])
         found.append({"name": "ramp", "tokens": ramped_tokens, "steps": ramped_steps, "time_s": ramped_s})
-    steps = int(progress.steps[0]) - ramped_steps
-    found.append({"name": "main", "tokens": tokens - ramped_tokens, "steps": steps, "time_s": training - ramped_s})
+    long, long_s, long_steps, long_tokens = circumstances.long, 0.0, 0, 0.0
+    if long is not None and progress.long_s is not None and progress.long_steps is not None:
+        long_s, long_steps = training * float(progress.long_s[0]) / ideal, int(progress.long_steps[0])
+        long_tokens = long.tokens
+    steps = int(progress.steps[0]) - ramped_steps - long_steps
+    left, time_s = tokens - ramped_tokens - long_tokens, training - ramped_s - long_s
+    found.append({"name": "main", "tokens": left, "steps": steps, "time_s": time_s})
+    if long is not None:
+        phase = {"name": "long-context", "tokens": long_tokens, "steps": long_steps, "time_s": long_s}
+        found.append(phase | {"seq_len": long.seq_len} | ({} if plan.long is None else phase_document(plan.long)))
     if circumstances.evaluation_fraction:
         found.append({"name": "evaluation", "tokens": 0.0, "steps": 0, "time_s": wall - training})
     return found
@@ -541,6 +598,7 @@ def inputs_document(resolved: Resolved, objective: str) -> dict[str, Any]:
         "batch_low": job.batch_low,
         "batch_fixed": job.batch_fixed,
         "batch_ramp": scenario.batch_ramp,
+        "long_context": scenario.long_context,
         "eval_fraction": scenario.eval_fraction,
         "precision": job.precision,
         "deadline_s": scenario.deadline_s,

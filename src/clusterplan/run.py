@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -153,11 +154,11 @@ def evaluate(circumstances: Circumstances, work: Work) -> Run:
         raise ProfileError(_no_price(prices, system.name), nearest=tuple(sorted(_listed_usd(prices))))
     fleet = fleet_of(circumstances, work.used_devices, work.bought_devices)
     progress, share = progress_of(circumstances, work, fleet)
-    return priced(circumstances, work, fleet, progress, share)
+    return priced(circumstances, mean_work(circumstances, work, progress), fleet, progress, share)
 
 
 def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> Run:
-    """The whole job of each layout, from how long it takes and its share of the storage."""
+    """The whole job of each layout, from its mean step, how long it takes, and its share of the storage."""
     energy = electricity.energy_of(circumstances, work, fleet, progress, share)
     emissions = _carbon(circumstances, fleet, progress, energy)
     paid = _cost(circumstances, fleet, progress, energy, emissions, share)
@@ -248,9 +249,14 @@ class _Trouble:
     load_s: FloatArray
 
 
+def _short_tokens(circumstances: Circumstances) -> float:
+    """Tokens before the phase of longer sequences."""
+    return circumstances.tokens - (0.0 if circumstances.long is None else circumstances.long.tokens)
+
+
 def _ramp_tokens(circumstances: Circumstances) -> float:
     """Tokens of the phase in which the batch grows, at most all."""
-    return 0.0 if circumstances.ramp is None else min(circumstances.ramp[1], circumstances.tokens)
+    return 0.0 if circumstances.ramp is None else min(circumstances.ramp[1], _short_tokens(circumstances))
 
 
 def _ramp(circumstances: Circumstances, work: Work) -> tuple[IntArray, FloatArray] | tuple[None, None]:
@@ -267,22 +273,65 @@ def _ramp(circumstances: Circumstances, work: Work) -> tuple[IntArray, FloatArra
     return steps, batch.ramp_s(steps, work.step_s, fixed, work.global_batch, sequences)
 
 
+PARTS = ("matrix_s", "memory_s", "communication_s", "waiting_s")
+"""Parts of the work of a step."""
+
+
+def _long_work(circumstances: Circumstances, work: Work) -> Work | None:
+    """A step of the phase of longer sequences; None without one.
+
+    Where it has no layout yet it is taken to have about as many tokens as any other, and the same shares of its parts.
+    """
+    long = circumstances.long
+    if long is None or long.work is not None:
+        return None if long is None else long.work
+    batch = np.maximum(np.round(work.global_batch * circumstances.seq_len / long.seq_len), 1).astype(np.int64)
+    longer = long.slowdown * batch * long.seq_len / (work.global_batch * circumstances.seq_len)
+    parts: dict[str, Any] = {name: getattr(work, name) * longer for name in ("step_s", *PARTS)}
+    return replace(work, global_batch=batch, **parts)
+
+
+def _mean_work(work: Work, long: Work, long_s: FloatArray, ideal_s: FloatArray, steps: IntArray) -> Work:
+    """The mean step of a run whose last ones have longer sequences."""
+    parts: dict[str, Any] = {
+        name: finish.mean_part_s(
+            getattr(work, name), work.step_s, getattr(long, name), long.step_s, long_s, ideal_s, steps
+        )
+        for name in ("step_s", *PARTS)
+    }
+    return replace(work, **parts)
+
+
+def mean_work(circumstances: Circumstances, work: Work, progress: Progress) -> Work:
+    """The mean step of a run; the step itself where all are alike."""
+    long = _long_work(circumstances, work)
+    if long is None or progress.long_s is None:
+        return work
+    return _mean_work(work, long, progress.long_s, progress.ideal_s, progress.steps)
+
+
 def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[Progress, FloatArray]:
     """How long the run takes, and its share of the storage."""
     operations, storage = circumstances.operations, circumstances.storage
     system, stack = circumstances.machine.system, circumstances.machine.stack
     devices, nodes = fleet.used_devices, fleet.used_nodes
 
-    steps = finish.steps(circumstances.tokens, work.global_batch, circumstances.seq_len)
+    steps = finish.steps(_short_tokens(circumstances), work.global_batch, circumstances.seq_len)
     ramp_steps, ramp_s = _ramp(circumstances, work)
     if ramp_steps is None or ramp_s is None:
         ideal = finish.ideal_s(steps, work.step_s)
     else:
         later = finish.steps(
-            circumstances.tokens - _ramp_tokens(circumstances), work.global_batch, circumstances.seq_len
+            _short_tokens(circumstances) - _ramp_tokens(circumstances), work.global_batch, circumstances.seq_len
         )
         steps = batch.ramped_steps(ramp_steps, later)
         ideal = batch.ramped_ideal_s(ramp_s, later, work.step_s)
+    long, long_steps, long_s = _long_work(circumstances, work), None, None
+    if long is not None and circumstances.long is not None:
+        long_steps = finish.steps(circumstances.long.tokens, long.global_batch, circumstances.long.seq_len)
+        long_s = finish.ideal_s(long_steps, long.step_s)
+        steps, ideal = finish.lengthened_steps(steps, long_steps), finish.lengthened_ideal_s(ideal, long_s)
+        work = _mean_work(work, long, long_s, ideal, steps)
     training = finish.training_s(ideal, operations.repeated_fraction)
     if circumstances.evaluation_fraction:
         training = batch.with_evaluation_s(training, circumstances.evaluation_fraction)
@@ -360,6 +409,8 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         ),
         ramp_steps=ramp_steps,
         ramp_s=ramp_s,
+        long_steps=long_steps,
+        long_s=long_s,
         goodput_fraction=finish.goodput_fraction(ideal, wall),
         wall_s=wall,
         expected_interruptions=interruptions,

@@ -100,6 +100,8 @@ class Scenario:
     """Whether a given ``global_batch`` is exact, not a target."""
     batch_ramp: str | None = None
     """Batch of the first step, and tokens over which it grows, as :func:`parse_ramp` reads them."""
+    long_context: str | None = None
+    """Tokens of a sequence at the end of the run, and tokens of that end, as :func:`parse_long_context` reads them."""
     eval_fraction: float | None = None
     """Share of the time at work in which the model is evaluated."""
     allow: tuple[str, ...] = ()
@@ -169,6 +171,9 @@ class Resolved:
     confidence: float
     warnings: tuple[str, ...]
     """What the description of the model left open."""
+    long_slowdown: float = 1.0
+    """Time of a token of the long-context phase over that of the rest, beyond the ratio of their FLOP; a search that
+    knows it better says so."""
     coolings: tuple[Cooling, ...] = ()
     """Cooling designs that are known, where the one that is taken does not carry all machines."""
 
@@ -366,6 +371,8 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
     text = _text(value, where)
     if name == "batch_ramp":
         parse_ramp(text, where)
+    if name == "long_context":
+        parse_long_context(text, where)
     if name == "beside":
         parse_layout(text, where)
     if name == "currency" and not re.fullmatch("[A-Z]{3}", text):
@@ -428,6 +435,20 @@ def parse_ramp(text: str, where: str = "") -> tuple[int, float]:
     if ramp[0] < 1:
         raise ClusterplanError("a step has at least one sequence", where=where)
     return ramp
+
+
+def parse_long_context(text: str, where: str = "") -> tuple[int, float]:
+    """Tokens of a sequence in the long-context phase, and tokens of the run that are trained in it.
+
+    Examples
+    --------
+    >>> parse_long_context("131072:800B")
+    (131072, 800000000000.0)
+    """
+    length, colon, tokens = text.partition(":")
+    if not colon:
+        raise ClusterplanError(f"must be SEQUENCE:TOKENS, as 131072:800B, not {shown(text)}", where=where)
+    return parse(length, "count", where=where), float(parse(tokens, "tokens", where=where))
 
 
 def _share(value: Any, where: str) -> float:
@@ -661,6 +682,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     if scenario.batch_ramp is not None and parse_ramp(scenario.batch_ramp)[0] > job.global_batch:
         text = f"a batch grows from the first step on, and that of this run has {job.global_batch:,} sequences"
         raise ClusterplanError(text, where=option("batch_ramp"))
+    _check_long_context(scenario, job)
     if not any(job.precision in one.formats for one in hardware):
         have = "; ".join(f"{one.system.name} with {one.stack.name}: {', '.join(one.formats)}" for one in hardware)
         raise ClusterplanError(f"{job.precision} is not available ({have})", where=option("precision"))
@@ -712,6 +734,21 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         if all(cooling.carries(one.system.rack_w, needs_liquid=one.system.needs_liquid) for one in hardware)
         else tuple(catalog.load(Cooling, name) for name in catalog.names(Cooling)),
     )
+
+
+def _check_long_context(scenario: Scenario, job: Job) -> None:
+    """Raise if the phases of a run are more than the run, or the long sequences are not longer."""
+    if scenario.long_context is None:
+        return
+    seq_len, tokens = parse_long_context(scenario.long_context)
+    if seq_len <= job.seq_len:
+        text = f"{seq_len:,} tokens are no longer sequence than the {job.seq_len:,} of the rest of the run"
+        raise ClusterplanError(text, where=option("long_context"))
+    others = 0.0 if scenario.batch_ramp is None else parse_ramp(scenario.batch_ramp)[1]
+    if tokens + others >= job.tokens:
+        also = f" and the {others:,.0f} of {option('batch_ramp')}" if others else ""
+        text = f"{tokens:,.0f} tokens{also} leave nothing of the {job.tokens:,.0f} of the run"
+        raise ClusterplanError(text, where=option("long_context"))
 
 
 def today() -> datetime.date:

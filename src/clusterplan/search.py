@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from clusterplan import run, shapes, space, step
+from clusterplan import context, run, shapes, space, step
 from clusterplan.arrays import FloatArray, IntArray
-from clusterplan.choose import alternatives, at_knee, at_none, best_choice, blocking
+from clusterplan.choose import alternatives, at_knee, at_none, best_choice, blocking, nearest
 from clusterplan.clock import best_clock, clocks
 from clusterplan.electricity import FULL_CLOCK
 from clusterplan.errors import ClusterplanError, LayoutError
@@ -34,12 +34,23 @@ from clusterplan.layout import (
     repairs,
     used_devices,
 )
-from clusterplan.outcome import Circumstances, Run
+from clusterplan.outcome import Circumstances, LongContext, Run
 from clusterplan.outcome import Progress as Course
-from clusterplan.plan import Answer, Blocking, Demands, Plan, amount, critical_batch, make_plan, violated, work
+from clusterplan.plan import (
+    Answer,
+    Blocking,
+    Demands,
+    Plan,
+    amount,
+    critical_batch,
+    make_plan,
+    upper_limits,
+    violated,
+    work,
+)
 from clusterplan.plan import joined as joined_devices
 from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
-from clusterplan.scenario import AUTO, LAYOUT, Resolved, Scenario, parse_layout, parse_ramp
+from clusterplan.scenario import AUTO, LAYOUT, Resolved, Scenario, parse_layout, parse_long_context, parse_ramp
 from clusterplan.space import Fixed
 from clusterplan.units import (
     format_bandwidth,
@@ -129,8 +140,18 @@ def circumstances_of(resolved: Resolved, machine_index: int, clock_fraction: flo
         deadline_s=resolved.scenario.deadline_s,
         evaluation_fraction=resolved.scenario.eval_fraction or 0.0,
         ramp=None if resolved.scenario.batch_ramp is None else parse_ramp(resolved.scenario.batch_ramp),
+        long=long_context_of(resolved),
         clock_fraction=clock_fraction,
     )
+
+
+def long_context_of(resolved: Resolved) -> LongContext | None:
+    """The end of the run in which sequences are longer, before it has a layout."""
+    text = resolved.scenario.long_context
+    if text is None:
+        return None
+    asked = parse_long_context(text)
+    return context.long_context(resolved.model, resolved.job.seq_len, asked, resolved.long_slowdown)
 
 
 def bench_axes(resolved: Resolved, index: int) -> list[tuple[Format, int, float]]:
@@ -208,10 +229,58 @@ def search_machine(
     return founds, tally, []
 
 
+LONG_ROUNDS = 4
+"""Most searches with another slowdown of the long-context phase."""
+
+LONG_MARGIN = 1.01
+"""Assumed: where a plan with the layout of that phase just misses a demand, it is taken to be so much slower."""
+
+
 def answer(
     resolved: Resolved, indices: tuple[int, ...], progress: Progress | None, *, may_stop: bool = False
 ) -> Answer:
-    """The best plan on any of some machines."""
+    """The best plan on any of some machines.
+
+    With a long-context phase the search is repeated until what it assumes of that phase is what its layout does.
+    """
+    kept: Answer | None = None
+    for number in range(LONG_ROUNDS):
+        found, true = one_answer(resolved, indices, progress, may_stop=may_stop)
+        if true is None or found.is_interrupted:
+            return kept or found
+        if found.plan is None and kept is not None:
+            return kept
+        missed = [] if found.plan is None else missed_demands(resolved, found.plan)
+        agrees = abs(true / resolved.long_slowdown - 1) <= context.AGREED
+        if agrees and not missed:
+            return found
+        if found.plan is not None and not missed:
+            kept = found
+        resolved = dataclasses.replace(resolved, long_slowdown=true * (LONG_MARGIN**number if missed else 1.0))
+    return kept or dataclasses.replace(found, plan=None, alternatives=(), blocking=tuple(missed) or found.blocking)
+
+
+def missed_demands(resolved: Resolved, plan: Plan) -> list[Blocking]:
+    """Demands that a plan does not keep, each with what it would have to be."""
+    demands = demands_of(resolved, plan.question.machine)
+    broken = {name for name, mask in violated(demands, plan.run).items() if mask[0]}
+    rows = []
+    for name, value, unit, measure in upper_limits(demands):
+        if name in broken:
+            reached = float(measure(plan.run)[0])
+            nearest = reached if len(broken) == 1 else None
+            rows.append(Blocking(constraint=name, required=value, best=reached, unit=unit, nearest_feasible=nearest))
+    return rows
+
+
+def one_answer(
+    resolved: Resolved, indices: tuple[int, ...], progress: Progress | None, *, may_stop: bool = False
+) -> tuple[Answer, float | None]:
+    """The best plan on any of some machines with one slowdown of the long-context phase, and the true one.
+
+    That is of the plan or of what comes nearest to one, over the ratio of FLOP; None without such a phase, or where no
+    layout is found for it.
+    """
     asked = objective_of(resolved)
     objective = "cost" if asked == "knee" else asked
     founds: list[Found] = []
@@ -247,8 +316,18 @@ def answer(
     if chosen is None:
         machines = [resolved.hardware[index] for index in indices]
         stops = blocking(founds, demands_of(resolved, *machines)) if founds else ()
-        return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons), blocking=stops)
-    plan = at_best_clock(resolved, chosen.plan(), objective)
+        near = nearest(looked, demands_of(resolved, *machines)) if resolved.scenario.long_context else None
+        true = (
+            None
+            if near is None
+            else true_slowdown(resolved, context.lengthened(near.plan(), resolved.scenario.allow)[0])
+        )
+        return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons), blocking=stops), true
+    plan, stops = context.lengthened(chosen.plan(), resolved.scenario.allow)
+    if stops:
+        text = f"the long-context phase has no layout on the {chosen.devices:,} devices that the rest would take"
+        return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons, text), blocking=stops), None
+    plan = at_best_clock(resolved, plan, objective)
     others = alternatives(ranked, chosen)
     said = []
     cheapest = best_choice(looked)[0] if asked == "knee" else None
@@ -257,15 +336,25 @@ def answer(
         if cheapest.devices > chosen.devices:
             text = "what it takes to get and set up a cluster is not counted; --deadline asks for one"
             said = [f"runs of less than a day are not looked for with nothing asked, since {text}"]
-    return dataclasses.replace(
+    along = [(why, context.lengthened(other.plan(), resolved.scenario.allow)) for why, other in others[:4]]
+    found = dataclasses.replace(
         base,
         plan=plan,
         ties=ties,
-        alternatives=tuple((why, other.plan()) for why, other in others[:4]),
+        alternatives=tuple((why, other) for why, (other, stops) in along if not stops),
         warnings=(*resolved.warnings, *reasons, *said, *warnings(plan)),
         blocking=stuck(plan),
         beside=beside(resolved, plan, ranked, objective, indices),
     )
+    return found, true_slowdown(resolved, plan)
+
+
+def true_slowdown(resolved: Resolved, plan: Plan) -> float | None:
+    """How much slower a token of the long-context phase is than its FLOP say; None without a layout for it."""
+    slower, long = context.slowdown(plan), plan.circumstances.long
+    if slower is None or long is None:
+        return None
+    return slower / long.slowdown * resolved.long_slowdown
 
 
 def beside(
@@ -333,7 +422,8 @@ def warnings(plan: Plan) -> list[str]:
             f"goodput {format_fraction(goodput)}: the rest goes to failures and checkpoints; fewer devices lose less"
         )
     found += run_warnings(plan)
-    if 0 < plan.question.model.learned_positions < job.seq_len:
+    longest = job.seq_len if plan.circumstances.long is None else plan.circumstances.long.seq_len
+    if 0 < plan.question.model.learned_positions < longest:
         text = "learned positions; longer sequences need more of them, and their parameters are not counted"
         found.append(f"the model has {plan.question.model.learned_positions:,} {text}")
     found += batch_warnings(critical_batch(plan.question, int(plan.layouts.global_batch[0])), job.seq_len)
@@ -543,9 +633,10 @@ def estimate(resolved: Resolved) -> Answer:
         chosen = (f"recompute is not given; {mode} is the least with which it fits",) if fits else ()
     plan = make_plan(question, circumstances_of(resolved, 0, question.clock_fraction), cuts, layouts)
     check_joined(plan)
+    plan, missing = context.lengthened(plan, scenario.allow)
     asked = objective_of(resolved)
     plan = at_best_clock(resolved, plan, "cost" if asked == "knee" else asked)
-    stops = (*memory_blocking(plan), *stuck(plan))
+    stops = (*memory_blocking(plan), *missing, *stuck(plan))
     return Answer(
         resolved=resolved,
         objective="none",

@@ -85,6 +85,97 @@ def ideal_s(steps: ArrayLike, step_s: ArrayLike) -> FloatArray:
 
 
 @formula
+def lengthened_steps(steps: ArrayLike, long_steps: ArrayLike) -> IntArray:
+    """All steps of a run whose last tokens come in longer sequences.
+
+    Parameters
+    ----------
+    steps, long_steps : array_like
+        Steps before, and of that phase, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray of int
+        Shape ``(layout,)``.
+
+    Examples
+    --------
+    >>> int(lengthened_steps(1000, 50))
+    1050
+    """
+    return np.asarray(steps, dtype=np.int64) + np.asarray(long_steps, dtype=np.int64)
+
+
+@formula
+def lengthened_ideal_s(ideal_s: ArrayLike, long_s: ArrayLike) -> FloatArray:
+    """Length of a run whose last tokens come in longer sequences, if nothing ever stopped it.
+
+    Parameters
+    ----------
+    ideal_s, long_s : array_like
+        What is before, and that phase, shape ``(layout,)``. [s]
+
+    Returns
+    -------
+    ndarray
+        Shape ``(layout,)``. [s]
+
+    Examples
+    --------
+    >>> float(lengthened_ideal_s(2500.0, 200.0))
+    2700.0
+    """
+    before, after = floats(ideal_s, long_s)
+    return before + after
+
+
+@formula
+def mean_part_s(
+    part_s: ArrayLike,
+    step_s: ArrayLike,
+    long_part_s: ArrayLike,
+    long_step_s: ArrayLike,
+    long_s: ArrayLike,
+    ideal_s: ArrayLike,
+    steps: ArrayLike,
+) -> FloatArray:
+    r"""Part of a step, in the mean of all steps of a run whose last ones have longer sequences.
+
+    Parameters
+    ----------
+    part_s, step_s : array_like
+        The part and the whole of a step before that phase, shape ``(layout,)``. [s]
+    long_part_s, long_step_s : array_like
+        The same of a step in it. [s]
+    long_s, ideal_s : array_like
+        Length of the phase, and of the run with it, if nothing ever stopped them, shape ``(layout,)``. [s]
+    steps : array_like
+        All steps, shape ``(layout,)``.
+
+    Returns
+    -------
+    ndarray
+        The parts of a step add up to the mean step again, shape ``(layout,)``. [s]
+
+    Notes
+    -----
+    :math:`\frac1n \left[(T - T_l) \frac{p}{s} + T_l \frac{p_l}{s_l}\right]`: before the phase a part has the share of
+    the time that it has of a step, also while the batch grows.
+
+    Examples
+    --------
+    90 steps of 1 s, half of it the part, and 10 of 11 s, 1 s of it the part:
+
+    >>> float(mean_part_s(0.5, 1.0, 1.0, 11.0, 110.0, 200.0, 100))
+    0.55
+    """
+    part, step, long_part, long_step, long_all, ideal, count = floats(
+        part_s, step_s, long_part_s, long_step_s, long_s, ideal_s, steps
+    )
+    return ((ideal - long_all) * part / step + long_all * long_part / long_step) / count
+
+
+@formula
 def training_s(ideal_s: ArrayLike, repeated_fraction: ArrayLike) -> FloatArray:
     r"""Training that the run needs, with steps that are thrown away for the sake of the model.
 

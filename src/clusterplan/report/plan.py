@@ -255,6 +255,14 @@ def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
             for one in run["phases"]
         )
         yield "phases", ", ".join(told)
+    for one in run.get("phases", ()):
+        if "seq_len" in one and one.get("layout"):
+            layout = one["layout"]
+            yield (
+                "",
+                f"{one['name']}: {layout['global_batch']:,} sequences of {one['seq_len']:,} on {layout['name']}, "
+                f"step {format_time(one['step_s'])}, MFU {format_fraction(one['mfu'])}",
+            )
     losses = [(text, run.get(f"{name}_loss_fraction")) for name, text in _LOSSES.items()]
     lost = ", ".join(f"{text} {format_fraction(share)}" for text, share in losses if share)
     yield "goodput", format_fraction(run["goodput_fraction"]) + (f"; lost to {lost}" if lost else "")
