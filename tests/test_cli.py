@@ -9,6 +9,7 @@ import functools
 import json
 import math
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -955,3 +956,35 @@ def test_validate_says_what_is_wrong_as_json_if_the_answer_would_be_json(tmp_pat
     result = run("validate", tmp_path, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stderr)["error"] == "is a directory, not a file"
+
+
+# A phase of longer sequences ------------------------------------------------------------------------------------------
+
+LONG = ("llama-3.1-8b", "--hardware", "dgx-h100", "--tokens", "1T", "--devices", "64")
+
+
+def test_long_context_is_a_phase_of_the_report():
+    result = run("size", *LONG, "--long-context", "131072:50B")
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    assert re.search(r"main [0-9.]+ days \(950B tokens, .* long-context [0-9.]+ days \(50B tokens", text)
+    assert re.search(r"long-context: \d+ sequences of 131,072 on tp\d+\S*, step .* with causal attention\)", text)
+    told = json.loads(run("size", *LONG, "--long-context", "131072:50B", "--json").stdout)
+    assert told["inputs"]["long_context"] == "131072:50B"
+    assert sum(one["tokens"] for one in told["plan"]["run"]["phases"]) == 1e12
+
+
+def test_long_context_that_fits_nowhere_is_infeasible():
+    result = run("estimate", *LONG[:-1], "8", "--tp", "8", "--long-context", "1048576:50B")
+    assert result.exit_code == cli.INFEASIBLE
+    assert "at 1,048,576 tokens: memory" in result.stdout
+    assert "Does not fit" in result.stdout
+
+
+def test_limits_of_water_and_carbon():
+    limits = ("--water", "50 ML", "--carbon", "20kt", "--objective", "water")
+    told = json.loads(run("size", *LONG, *limits, "--json").stdout)
+    assert (told["inputs"]["water_m3"], told["inputs"]["carbon_kg"]) == (50_000, 20e6)
+    result = run("size", *LONG, "--water", "1 m3", "--carbon", "900 kg")
+    assert result.exit_code == cli.INFEASIBLE
+    assert re.search(r"water +1\.00 m³ .*\n +carbon +900 kg CO2e", result.stdout)

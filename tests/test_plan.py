@@ -171,6 +171,8 @@ def test_nothing_is_missing_but_what_was_not_asked(answered):
         optional |= {".energy.ere", ".energy.reused_fraction", ".energy.reused_kwh"}
     if answered.resolved.scenario.batch_ramp is None:
         optional |= {".run.ramp_steps", ".run.ramp_s"}
+    if answered.resolved.scenario.long_context is None:
+        optional |= {".run.long_steps", ".run.long_s"}
     assert {path for path in empty if not path.startswith(".cost.")} == optional
 
 

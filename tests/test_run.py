@@ -13,7 +13,7 @@ from clusterplan.errors import ProfileError
 from clusterplan.formulas.finish import deadline_probability, wall_standard_deviation_s
 from clusterplan.formulas.power import node_w
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, Storage, System, Tier
-from clusterplan.outcome import Circumstances, Work
+from clusterplan.outcome import Circumstances, LongContext, Work
 from clusterplan.site import AirLoop, Cooling, LiquidLoop, Operations, Prices, Site
 from clusterplan.trace import recording
 
@@ -506,6 +506,50 @@ def test_a_batch_that_grows_takes_more_steps_and_no_less_time():
     assert np.all(ramped.wall_s >= plain.wall_s)
     assert np.all(longer.wall_s >= ramped.wall_s)
     assert plain.ramp_s is None
+
+
+def long_phase(seq_len, tokens, slowdown=2.0):
+    return LongContext(seq_len=seq_len, tokens=tokens, slowdown=slowdown)
+
+
+def test_no_tokens_in_long_sequences_are_no_phase():
+    plain = run.evaluate(circumstances(), MANY)
+    none = run.evaluate(circumstances(long=long_phase(32768, 0.0)), MANY)
+    assert np.all(none.progress.long_steps == 0)
+    assert_allclose(none.progress.wall_s, plain.progress.wall_s, rtol=1e-12)
+    assert_allclose(none.energy.facility_kwh, plain.energy.facility_kwh, rtol=1e-12)
+    assert_allclose(none.cost.total_usd, plain.cost.total_usd, rtol=1e-12)
+    assert plain.progress.long_s is None
+
+
+def test_tokens_in_long_sequences_take_their_time():
+    given = circumstances()
+    tokens = given.tokens / 10
+    plain = run.evaluate(given, MANY).progress
+    same, slow, slower = (
+        run.evaluate(replace(given, long=long_phase(given.seq_len, tokens, factor)), MANY) for factor in (1.0, 2.0, 3.0)
+    )
+    assert_allclose(same.progress.ideal_s, plain.ideal_s, rtol=1e-3)
+    assert_allclose(slow.progress.ideal_s, 1.1 * plain.ideal_s, rtol=1e-3)
+    assert np.all(slower.progress.wall_s > slow.progress.wall_s)
+    assert np.all(slower.cost.total_usd > slow.cost.total_usd)
+    assert np.all(slower.energy.facility_kwh > slow.energy.facility_kwh)
+
+
+def test_the_mean_step_has_the_power_of_both_phases():
+    """A phase that only waits draws less, and its share of the time counts."""
+    given, tokens = circumstances(), circumstances().tokens / 2
+    idle = replace(
+        MANY, matrix_s=0 * MANY.step_s, memory_s=0 * MANY.step_s, communication_s=0 * MANY.step_s, waiting_s=MANY.step_s
+    )
+    busy, waits = (
+        run.evaluate(replace(given, long=replace(long_phase(given.seq_len, tokens, 1.0), work=one)), MANY)
+        for one in (MANY, idle)
+    )
+    alone = run.evaluate(given, idle)
+    assert_allclose(waits.progress.wall_s, busy.progress.wall_s, rtol=1e-6)
+    mean = (busy.energy.it.accelerators_w + alone.energy.it.accelerators_w) / 2
+    assert_allclose(waits.energy.it.accelerators_w, mean, rtol=1e-3)
 
 
 def test_repeated_steps_take_their_share():

@@ -182,6 +182,12 @@ def test_a_wrong_option_is_called_by_its_name(given, message):
         {"batch_ramp": "256:soon"},
         {"batch_ramp": "5000:1B"},
         {"eval_fraction": 1},
+        {"long_context": "131072"},
+        {"long_context": "131072:0"},
+        {"long_context": "far:1B"},
+        {"long_context": "1024:1B"},
+        {"long_context": "131072:900T"},
+        {"long_context": "131072:1T", "batch_ramp": "256:899T", "tokens": "900T"},
     ],
 )
 def test_wrong_phases_are_refused(wrong):
@@ -190,7 +196,7 @@ def test_wrong_phases_are_refused(wrong):
 
 
 def test_phases_are_kept():
-    asked = ask(batch_ramp="256:100B", eval_fraction="2%")
+    asked = ask(batch_ramp="256:100B", long_context="131072:800B", eval_fraction="2%", water="5ML", carbon="2kt")
     assert parse_scenario(dump(asked)) == asked
 
 

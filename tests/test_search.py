@@ -268,7 +268,15 @@ def test_a_batch_beyond_the_critical_one_is_warned_of():
     assert told["low_tokens"] == min(one["tokens"] for one in told["estimates"])
 
 
-@pytest.mark.parametrize("more", [{}, {"batch_ramp": "8:2B"}, {"batch_ramp": "8:2B", "eval_fraction": 0.05}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"batch_ramp": "8:2B"},
+        {"batch_ramp": "8:2B", "eval_fraction": 0.05},
+        {"batch_ramp": "8:2B", "long_context": "8192:1B", "eval_fraction": 0.05},
+    ],
+)
 def test_phases_add_up(more):
     answer = search.size(asked(**more))
     document = answer.document()

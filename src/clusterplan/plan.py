@@ -432,10 +432,12 @@ def critical_batch(question: Question, global_batch: int) -> dict[str, Any]:
 
 def phase_document(phase: Phase) -> dict[str, Any]:
     """What a phase with a layout of its own has besides its length."""
+    flop = shapes.flop_per_token(phase.question.model, phase.question.job.seq_len)
     return {
         "layout": layout_document(phase),
         "step_s": float(phase.step.time.total_s[0]),
         "mfu": float(phase.step.mfu[0]),
+        "mfu_causal": float(phase.step.mfu[0]) * flop.model_causal / flop.model,
     }
 
 

@@ -241,6 +241,47 @@ def answer(
 ) -> Answer:
     """The best plan on any of some machines.
 
+    What would do where nothing is feasible comes from a search that takes a long-context phase to be about as slow as
+    on the nearest miss, so it is tried.
+    """
+    found = settled(resolved, indices, progress, may_stop=may_stop)
+    if resolved.scenario.long_context is None or found.plan is not None:
+        return found
+    stops = tuple(tried(resolved, indices, stop, progress) for stop in found.blocking)
+    return dataclasses.replace(found, blocking=stops)
+
+
+LIMITS = {
+    "deadline": "deadline_s", "budget": "budget_usd", "site power": "power_w", "water": "water_m3",
+    "carbon": "carbon_kg",
+}  # fmt: skip
+"""Fields of a scenario by the demand that they state."""
+
+TRIED = (1.0, 1.003, 1.01, 1.03, 1.1)
+"""Multiples of a value that would do that are tried."""
+
+
+def tried(resolved: Resolved, indices: tuple[int, ...], stop: Blocking, progress: Progress | None) -> Blocking:
+    """A demand that stands in the way with a value of it alone with which there is a plan; None if none is found."""
+    field = LIMITS.get(stop.constraint)
+    if field is None or stop.nearest_feasible is None:
+        return stop
+    for factor in TRIED:
+        value = stop.nearest_feasible * factor
+        limit: dict[str, Any] = {field: value}
+        scenario = dataclasses.replace(resolved.scenario, **limit)
+        site = dataclasses.replace(resolved.site, power_w=value) if field == "power_w" else resolved.site
+        asked = dataclasses.replace(resolved, scenario=scenario, site=site)
+        if settled(asked, indices, progress).feasible:
+            return dataclasses.replace(stop, nearest_feasible=value)
+    return dataclasses.replace(stop, nearest_feasible=None)
+
+
+def settled(
+    resolved: Resolved, indices: tuple[int, ...], progress: Progress | None, *, may_stop: bool = False
+) -> Answer:
+    """The best plan on any of some machines.
+
     With a long-context phase the search is repeated until what it assumes of that phase is what its layout does.
     """
     kept: Answer | None = None
@@ -326,6 +367,8 @@ def one_answer(
     plan, stops = context.lengthened(chosen.plan(), resolved.scenario.allow)
     if stops:
         text = f"the long-context phase has no layout on the {chosen.devices:,} devices that the rest would take"
+        if chosen.devices < resolved.devices[1]:
+            text += f"; --devices {chosen.devices + 1}:{resolved.devices[1]} asks for more"
         return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons, text), blocking=stops), None
     plan = at_best_clock(resolved, plan, objective)
     others = alternatives(ranked, chosen)

@@ -12,6 +12,9 @@ from clusterplan.formulas.finish import (
     finish_standard_deviation_s,
     goodput_fraction,
     ideal_s,
+    lengthened_ideal_s,
+    lengthened_steps,
+    mean_part_s,
     rare_loss_standard_deviation_s,
     standard_error_fraction,
     steps,
@@ -175,6 +178,22 @@ def test_repeated_steps_are_run_but_do_not_count():
     assert training_s(900, 0) == 900
     assert_allclose(goodput_fraction(900, training_s(900, [0, 0.1, 0.5])), [1, 0.9, 0.5])
     assert_array_equal(ideal_s([10, 20], [2, 3]), [20, 60])
+
+
+def test_longer_sequences_at_the_end_add_their_steps():
+    assert_array_equal(lengthened_steps([10, 20], [0, 5]), [10, 25])
+    assert_array_equal(lengthened_ideal_s([10.0, 20.0], [0.0, 5.0]), [10, 25])
+
+
+def test_mean_parts_of_a_step_add_up_to_the_mean_step():
+    parts, long_parts = np.array([1.0, 2.0, 3.0]), np.array([4.0, 1.0, 5.0])
+    ideal, long_s, steps = 6.0 * 90 + 10.0 * 10, 10.0 * 10, 100
+    mean = mean_part_s(parts, 6.0, long_parts, 10.0, long_s, ideal, steps)
+    assert_allclose(mean, 0.9 * parts + 0.1 * long_parts)
+    assert_allclose(mean.sum(), mean_part_s(6.0, 6.0, 10.0, 10.0, long_s, ideal, steps))
+    assert_allclose(mean_part_s(parts, 6.0, long_parts, 10.0, 0.0, 6.0 * 90, 90), parts)
+    one_by_one = [mean_part_s(p, 6.0, q, 10.0, long_s, ideal, steps) for p, q in zip(parts, long_parts, strict=True)]
+    assert_allclose(mean, one_by_one)
 
 
 def test_half_of_an_interval_is_exceeded_by_one_in_twenty():

@@ -261,7 +261,8 @@ def _run_rows(run: Document, inputs: Document) -> Iterator[tuple[str, str]]:
             yield (
                 "",
                 f"{one['name']}: {layout['global_batch']:,} sequences of {one['seq_len']:,} on {layout['name']}, "
-                f"step {format_time(one['step_s'])}, MFU {format_fraction(one['mfu'])}",
+                f"step {format_time(one['step_s'])}, MFU {format_fraction(one['mfu'])} "
+                f"({format_fraction(one['mfu_causal'])} with causal attention)",
             )
     losses = [(text, run.get(f"{name}_loss_fraction")) for name, text in _LOSSES.items()]
     lost = ", ".join(f"{text} {format_fraction(share)}" for text, share in losses if share)

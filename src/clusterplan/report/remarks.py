@@ -54,7 +54,7 @@ def blocking_blocks(document: Document) -> Iterator[Block]:
         cells = ["-" if value is None else said_in(value, unit) for value in (required, best, one["nearest_feasible"])]
         rows.append((str(one["constraint"]), cells[0], cells[1], _off(required, best) or "-", cells[2]))
     heads = ("constraint", "asked", "best found", "off by", "feasible from")
-    fits = any(one["constraint"] != "memory" for one in document["blocking"][:1])
+    fits = any(not one["constraint"].endswith("memory") for one in document["blocking"][:1])
     title = "No feasible plan" if document["plan"] is None else "Makes no progress" if fits else "Does not fit"
     if rows:
         yield Block(title=title, heads=heads, rows=tuple(rows), right=(1, 2, 3, 4))
