@@ -709,6 +709,37 @@ def test_an_interrupted_search_prints_the_best_so_far_and_writes_no_file(tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+PARTLY = {
+    "compare": (("--hardware", "dgx-h100,dgx-a100"), "not looked at: dgx-a100"),
+    "sweep": (("--over", "devices=8,16,24"), "1 of 3 points are done"),
+    "levers": (("--replan", "--only", "price,tokens"), "other changes were not tried"),
+}
+
+
+@pytest.mark.parametrize("command", PARTLY)
+def test_interrupted_commands_print_what_is_done(command, tmp_path, monkeypatch):
+    from clusterplan import search
+
+    answer, calls = search.answer, []
+    most = {"compare": 1, "sweep": 1, "levers": 2}[command]
+
+    def pressed(*given, **more):
+        calls.append(given)
+        if len(calls) > most:
+            raise KeyboardInterrupt
+        return answer(*given, **more)
+
+    monkeypatch.setattr(search, "answer", pressed)
+    more, said = PARTLY[command]
+    question = ("llama-3.1-8b", "--tokens", "100B", "--devices", "8:24", "--precision", "bf16")
+    hardware = () if command == "compare" else ("--hardware", "dgx-h100")
+    result = run(command, *question, *hardware, *more, "-o", tmp_path / "a.txt", "--save", tmp_path / "job.toml")
+    assert result.exit_code == 130
+    assert f"interrupted; {said}" in result.stderr
+    assert "llama-3.1-8b, 100B tokens" in result.stdout
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_narrow_encoding_gets_ascii():
     result = program("estimate", *ONE, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert result.returncode == 0

@@ -812,6 +812,41 @@ def test_an_interrupt_is_an_exception_elsewhere(monkeypatch):
         search.size(asked(budget_usd=1.0), interrupting(3)[0], may_stop=True)
 
 
+def test_an_interrupted_comparison_gives_the_columns_so_far():
+    resolved = asked(hardware=("dgx-h100", "dgx-a100"), recompute="none", cp=1, devices=(8, 16))
+    whole = search.compare(resolved)
+
+    def at_the_second(share, text):
+        if share > 0.5:
+            raise KeyboardInterrupt
+
+    first, *cut = search.compare(resolved, at_the_second, may_stop=True)
+    assert first.document() == whole[0].document()
+    assert all(one.is_interrupted for one in cut)
+    with pytest.raises(KeyboardInterrupt):
+        search.compare(resolved, at_the_second)
+    with pytest.raises(KeyboardInterrupt):  # not even one
+        search.compare(resolved, interrupting(1)[0], may_stop=True)
+
+
+def test_an_interrupt_while_the_long_phase_settles_gives_the_plan_so_far(monkeypatch):
+    settled = []
+    one = search.one_answer
+
+    def pressed(*given, **more):
+        settled.append(given)
+        if len(settled) == 2:
+            raise KeyboardInterrupt
+        return one(*given, **more)
+
+    monkeypatch.setattr(search, "one_answer", pressed)
+    monkeypatch.setattr(search.context, "AGREED", -1.0)
+    answer = search.size(asked(long_context="16384:1B"), may_stop=True)
+    assert answer.is_interrupted
+    assert answer.feasible
+    assert any("interrupted" in text for text in answer.warnings)
+
+
 def test_progress_of_all_parts_runs_from_nothing_to_the_whole(monkeypatch):
     monkeypatch.setattr(scan, "PAIRS_AT_ONCE", 64)
     told = []

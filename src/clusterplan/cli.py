@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import math
 import os
 import sys
 import time
@@ -283,9 +284,7 @@ def size(**given: Any) -> int:
             answer = search.size(resolved, progress, may_stop=True)
             document = answer.document() if answer.is_interrupted else _simulated(answer, drawn, progress)
         if answer.is_interrupted:
-            _say("interrupted; this is the best so far, and no file is written")
-            write(document, to_files=False)
-            return INTERRUPTED
+            return _cut_short(write, document, "this is the best so far")
         write(document, resolved.scenario)
     return 0 if answer.feasible else INFEASIBLE
 
@@ -305,8 +304,13 @@ def compare(**given: Any) -> int:
         from clusterplan import report, search
 
         with _progress() as progress:
-            answers = search.compare(resolved, progress)
-        write(report.comparison([answer.document() for answer in answers]), resolved.scenario)
+            answers = search.compare(resolved, progress, may_stop=True)
+        done = report.comparison([answer.document() for answer in answers])
+        if missing := [machine.system.name for machine in resolved.hardware[len(answers) :]]:
+            return _cut_short(write, done, f"not looked at: {', '.join(missing)}")
+        if any(answer.is_interrupted for answer in answers):
+            return _cut_short(write, done, f"{resolved.hardware[-1].system.name} was not looked at in full")
+        write(done, resolved.scenario)
     return 0 if any(answer.feasible for answer in answers) else INFEASIBLE
 
 
@@ -398,9 +402,19 @@ def levers(**given: Any) -> int:
                 write(answer.document(), resolved.scenario)
                 return INFEASIBLE
             found = effects(
-                resolved, answer.plan, catalog, sites=others, only=only, replan=given["replan"], progress=progress
+                resolved,
+                answer.plan,
+                catalog,
+                sites=others,
+                only=only,
+                replan=given["replan"],
+                progress=progress,
+                may_stop=True,
             )
-        write(report.levers_document(answer, found, replan=given["replan"]), resolved.scenario)
+        done = report.levers_document(answer, found, replan=given["replan"])
+        if found.is_interrupted:
+            return _cut_short(write, done, "other changes were not tried")
+        write(done, resolved.scenario)
     return 0
 
 
@@ -431,9 +445,13 @@ def sweep(**given: Any) -> int:
         unit = max(machine.system.devices for machine in resolved.hardware)
         axes = [sweeps.read_axis(text, int(points), unit) for text in given["over"]]
         with _progress() as progress:
-            found = sweeps.sweep(resolved, _catalog(given), axes, progress)
+            found = sweeps.sweep(resolved, _catalog(given), axes, progress, may_stop=True)
         inputs = inputs_document(resolved, search.objective_of(found[0].answer.resolved))
-        write(report.sweep_document(inputs, axes, found, sweeps.scaling(axes, found)), resolved.scenario)
+        done = report.sweep_document(inputs, axes, found, sweeps.scaling(axes, found))
+        every = math.prod(len(axis.values) for axis in axes)
+        if len(found) < every:
+            return _cut_short(write, done, f"{len(found)} of {every} points are done")
+        write(done, resolved.scenario)
     return 0 if any(point.answer.feasible for point in found) else INFEASIBLE
 
 
@@ -858,6 +876,13 @@ def _named(catalog: Catalog, name: str) -> tuple[str, str]:
             f"{len(found)} profiles are named {name!r}", nearest=tuple(f"{one}/{name}" for one in found)
         )
     raise unknown(f"no profile named {shown(name)}", name, {n for one in catalog.folders for n in catalog.names(one)})
+
+
+def _cut_short(write: Callable[..., None], document: dict[str, Any], said: str) -> int:
+    """Print what is done of a command that was interrupted; files are for whole answers."""
+    _say(f"interrupted; {said}, and no file is written")
+    write(document, to_files=False)
+    return INTERRUPTED
 
 
 def _resolved(given: dict[str, Any]) -> Resolved:

@@ -17,6 +17,7 @@ from clusterplan.errors import LayoutError
 from clusterplan.outcome import LongContext
 from clusterplan.plan import Blocking, Demands, Plan, long_question, make_plan
 from clusterplan.scan import Found, Tally, look, make_bench
+from clusterplan.scenario import Scenario
 from clusterplan.space import Fixed
 from clusterplan.workload import Model
 
@@ -29,11 +30,12 @@ def flop_slowdown(model: Model, seq_len: int, long_seq_len: int) -> float:
     return shapes.flop_per_token(model, long_seq_len).model_causal / shapes.flop_per_token(model, seq_len).model_causal
 
 
-def lengthened(plan: Plan, allow: tuple[str, ...]) -> tuple[Plan, tuple[Blocking, ...]]:
+def lengthened(plan: Plan, scenario: Scenario) -> tuple[Plan, tuple[Blocking, ...]]:
     """The plan with a layout for its phase of longer sequences, and what stands in the way if there is none.
 
     It uses the devices of the plan, and as many tokens a step. Of layouts that are as fast within the error, those with
-    the tensor, pipeline and expert groups of the plan come first: its checkpoint then needs no other cut.
+    the tensor, pipeline and expert groups of the plan come first: its checkpoint then needs no other cut. Sharding,
+    offloading and placement that the scenario sets hold for the phase too, the sizes of groups do not.
     """
     long = plan.circumstances.long
     if long is None:
@@ -46,7 +48,7 @@ def lengthened(plan: Plan, allow: tuple[str, ...]) -> tuple[Plan, tuple[Blocking
         budget_usd=None,
         power_w=None,
         devices=(total, total),
-        borderline="borderline" in allow,
+        borderline="borderline" in scenario.allow,
         joined_devices=machine.largest_cluster,
     )
     alone = replace(
@@ -58,9 +60,10 @@ def lengthened(plan: Plan, allow: tuple[str, ...]) -> tuple[Plan, tuple[Blocking
         ramp=None,
         long=None,
     )
+    fixed = Fixed(sharding=scenario.sharding, offload=scenario.offload, placement=scenario.placement)
     where = f"at {long.seq_len:,} tokens: "
     try:
-        found = look(make_bench(question, alone, demands, "wall", Fixed(), allow), Tally())
+        found = look(make_bench(question, alone, demands, "wall", fixed, scenario.allow), Tally())
     except LayoutError as problem:
         raise LayoutError(f"{where}{problem.message}", where=problem.where) from None
     if not found.feasible.any():

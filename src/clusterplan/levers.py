@@ -65,6 +65,8 @@ class Effects:
     """Those with most effect first."""
     refused: tuple[tuple[Lever, str], ...]
     """Changes with which there is no plan, and why."""
+    is_interrupted: bool = False
+    """Whether it was cut short, so that changes are missing."""
 
 
 MEASURES: dict[str, Callable[[Run], float]] = {
@@ -102,6 +104,7 @@ def effects(
     only: Sequence[str] = (),
     replan: bool = False,
     progress: Callable[[float, str], None] | None = None,
+    may_stop: bool = False,
 ) -> Effects:
     """What each single change does to a plan.
 
@@ -121,6 +124,8 @@ def effects(
         Whether layout and size are searched again for each change.
     progress : callable
         Called with the share that is done and the change that comes.
+    may_stop : bool
+        Whether a keyboard interrupt ends it with the changes that are done, if there are any.
     """
     for name in only:
         if name not in GROUPS:
@@ -129,19 +134,26 @@ def effects(
     if not replan and resolved.scenario.clock == AUTO:
         base = _at_clock(base, plan.question.clock_fraction)
     wanted = [lever for lever in levers(base, plan, catalog, sites) if not only or lever.group in only]
+    stopped = False
     found: list[Effect] = []
     refused: list[tuple[Lever, str]] = []
     for number, lever in enumerate(wanted):
-        if progress:
-            progress(number / len(wanted), lever.change)
-        effect = _searched(lever, plan) if replan else _kept(lever, plan)
+        try:
+            if progress:
+                progress(number / len(wanted), lever.change)
+            effect = _searched(lever, plan) if replan else _kept(lever, plan)
+        except KeyboardInterrupt:
+            if not (may_stop and found):
+                raise
+            stopped = True
+            break
         if isinstance(effect, Effect):
             found.append(effect)
         else:
             refused.append((lever, effect))
     found = _best_cooling(found)
     found.sort(key=lambda one: -effect_size(plan.run, one.outcome))
-    return Effects(plan=plan, found=tuple(found), refused=tuple(refused))
+    return Effects(plan=plan, found=tuple(found), refused=tuple(refused), is_interrupted=stopped)
 
 
 # --- Trying a change --------------------------------------------------------------------------------------------

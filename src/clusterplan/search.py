@@ -229,6 +229,9 @@ def search_machine(
     return founds, tally, []
 
 
+STOPPED = "interrupted: this is the best of what was looked at so far, and there may be better plans"
+"""What is said of an answer whose search was cut short."""
+
 LONG_ROUNDS = 4
 """Most searches with another slowdown of the long-context phase."""
 
@@ -286,12 +289,17 @@ def settled(
     """
     kept: Answer | None = None
     for number in range(LONG_ROUNDS):
-        found, true = one_answer(resolved, indices, progress, may_stop=may_stop)
-        if true is None or found.is_interrupted:
+        try:
+            found, true = one_answer(resolved, indices, progress, may_stop=may_stop)
+        except KeyboardInterrupt:
+            if kept is None or not may_stop:
+                raise
+            return dataclasses.replace(kept, is_interrupted=True, warnings=(*kept.warnings, STOPPED))
+        if true is None or (found.plan is None and kept is not None):
             return kept or found
-        if found.plan is None and kept is not None:
-            return kept
         missed = [] if found.plan is None else missed_demands(resolved, found.plan)
+        if found.is_interrupted:
+            return dataclasses.replace(found, blocking=(*found.blocking, *missed))
         agrees = abs(true / resolved.long_slowdown - 1) <= context.AGREED
         if agrees and not missed:
             return found
@@ -334,7 +342,7 @@ def one_answer(
         tally.add(counted)
         reasons += why
         if tally.stopped_at is not None:
-            reasons.append("interrupted: this is the best of what was looked at so far, and there may be better plans")
+            reasons.append(STOPPED)
             break
     looked = [f for f in founds if f.candidates.layouts.size]
     ranked = at_knee(looked) if asked == "knee" else looked
@@ -358,13 +366,9 @@ def one_answer(
         machines = [resolved.hardware[index] for index in indices]
         stops = blocking(founds, demands_of(resolved, *machines)) if founds else ()
         near = nearest(looked, demands_of(resolved, *machines)) if resolved.scenario.long_context else None
-        true = (
-            None
-            if near is None
-            else true_slowdown(resolved, context.lengthened(near.plan(), resolved.scenario.allow)[0])
-        )
+        true = None if near is None else true_slowdown(resolved, context.lengthened(near.plan(), resolved.scenario)[0])
         return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons), blocking=stops), true
-    plan, stops = context.lengthened(chosen.plan(), resolved.scenario.allow)
+    plan, stops = context.lengthened(chosen.plan(), resolved.scenario)
     if stops:
         text = f"the long-context phase has no layout on the {chosen.devices:,} devices that the rest would take"
         if chosen.devices < resolved.devices[1]:
@@ -379,7 +383,7 @@ def one_answer(
         if cheapest.devices > chosen.devices:
             text = "what it takes to get and set up a cluster is not counted; --deadline asks for one"
             said = [f"runs of less than a day are not looked for with nothing asked, since {text}"]
-    along = [(why, context.lengthened(other.plan(), resolved.scenario.allow)) for why, other in others[:4]]
+    along = [(why, context.lengthened(other.plan(), resolved.scenario)) for why, other in others[:4]]
     found = dataclasses.replace(
         base,
         plan=plan,
@@ -639,10 +643,24 @@ def size(resolved: Resolved, progress: Progress | None = None, *, may_stop: bool
     return answer(resolved, tuple(range(len(resolved.hardware))), progress, may_stop=may_stop)
 
 
-def compare(resolved: Resolved, progress: Progress | None = None) -> tuple[Answer, ...]:
-    """The best plan on each of the given hardware, under the same constraints."""
-    columns = len(resolved.hardware)
-    return tuple(answer(resolved, (index,), part(progress, index, columns)) for index in range(columns))
+def compare(resolved: Resolved, progress: Progress | None = None, *, may_stop: bool = False) -> tuple[Answer, ...]:
+    """The best plan on each of the given hardware, under the same constraints.
+
+    With ``may_stop`` a keyboard interrupt ends it with the columns so far, if there are any; the last of them may have
+    been cut short.
+    """
+    columns: list[Answer] = []
+    for index in range(len(resolved.hardware)):
+        told = part(progress, index, len(resolved.hardware))
+        try:
+            columns.append(answer(resolved, (index,), told, may_stop=may_stop))
+        except KeyboardInterrupt:
+            if not (may_stop and columns):
+                raise
+            break
+        if columns[-1].is_interrupted:
+            break
+    return tuple(columns)
 
 
 def estimate(resolved: Resolved) -> Answer:
@@ -676,7 +694,7 @@ def estimate(resolved: Resolved) -> Answer:
         chosen = (f"recompute is not given; {mode} is the least with which it fits",) if fits else ()
     plan = make_plan(question, circumstances_of(resolved, 0, question.clock_fraction), cuts, layouts)
     check_joined(plan)
-    plan, missing = context.lengthened(plan, scenario.allow)
+    plan, missing = context.lengthened(plan, scenario)
     asked = objective_of(resolved)
     plan = at_best_clock(resolved, plan, "cost" if asked == "knee" else asked)
     stops = (*memory_blocking(plan), *missing, *stuck(plan))

@@ -119,6 +119,8 @@ def sweep(
     catalog: Catalog,
     axes: Sequence[Axis],
     progress: Callable[[float, str], None] | None = None,
+    *,
+    may_stop: bool = False,
 ) -> tuple[Point, ...]:
     """Answers at all combinations of the values of the axes, the last axis fastest.
 
@@ -132,6 +134,8 @@ def sweep(
         One or two.
     progress : callable
         Called with the share that is done and the point that comes.
+    may_stop : bool
+        Whether a keyboard interrupt ends it with the points that are done, if there are any.
     """
     if not 1 <= len(axes) <= MOST_AXES:
         raise ClusterplanError(f"is given {len(axes)} times; once or twice is right", where="--over")
@@ -141,12 +145,17 @@ def sweep(
     if len(combinations) > MOST_POINTS:
         raise ClusterplanError(f"has {len(combinations):,} points; at most {MOST_POINTS:,}", where="--over")
     questions = [at_point(resolved, catalog, axes, values) for values in combinations]  # mistakes before any search
-    points = []
+    points: list[Point] = []
     for number, (values, question) in enumerate(zip(combinations, questions, strict=True)):
-        if progress:
-            told = ", ".join(f"{axis.key} {value}" for axis, value in zip(axes, values, strict=True))
-            progress(number / len(combinations), told)
-        points.append(Point(values=values, answer=search.size(question)))
+        try:
+            if progress:
+                told = ", ".join(f"{axis.key} {value}" for axis, value in zip(axes, values, strict=True))
+                progress(number / len(combinations), told)
+            points.append(Point(values=values, answer=search.size(question)))
+        except KeyboardInterrupt:
+            if not (may_stop and points):
+                raise
+            break
     return tuple(points)
 
 
