@@ -1016,6 +1016,7 @@ def test_limits_of_water_and_carbon():
     limits = ("--water", "50 ML", "--carbon", "20kt", "--objective", "water")
     told = json.loads(run("size", *LONG, *limits, "--json").stdout)
     assert (told["inputs"]["water_m3"], told["inputs"]["carbon_kg"]) == (50_000, 20e6)
+    assert run("size", *LONG, *limits).stdout.count("of the limit") == 2
     result = run("size", *LONG, "--water", "1 m3", "--carbon", "900 kg")
     assert result.exit_code == cli.INFEASIBLE
     assert re.search(r"water +1\.00 m³ .*\n +carbon +900 kg CO2e", result.stdout)

@@ -375,7 +375,8 @@ def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterat
     yield (
         "water",
         f"{format_water(energy['water_m3'])} on site"
-        + ("" if grid is None else f", {format_water(grid)} at power plants"),
+        + ("" if grid is None else f", {format_water(grid)} at power plants")
+        + _share_of(energy["water_m3"], inputs.get("water_m3")),
     )
     market = carbon.get("market_based_kg_co2e")
     contract = "" if market is None else f" ({format_mass_co2e(market)} by contract)"
@@ -383,8 +384,20 @@ def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterat
         "carbon",
         f"{format_mass_co2e(carbon['total_kg_co2e'])}: electricity "
         f"{format_mass_co2e(carbon['operational_kg_co2e'])}{contract}, "
-        f"making {format_mass_co2e(carbon['embodied_kg_co2e'])}",
+        f"making {format_mass_co2e(carbon['embodied_kg_co2e'])}"
+        + _share_of(carbon["total_kg_co2e"], inputs.get("carbon_kg")),
     )
+
+
+def _share_of(value: float, limit: float | None) -> str:
+    """How much of a limit is taken; empty without one.
+
+    Examples
+    --------
+    >>> _share_of(30.0, 40.0), _share_of(30.0, None)
+    ('; 75.0 % of the limit', '')
+    """
+    return f"; {format_fraction(value / limit)} of the limit" if limit else ""
 
 
 def _level(level: Document) -> str:
