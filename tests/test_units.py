@@ -445,3 +445,31 @@ def test_heavy_modules_stay_out():
     code = "import sys, clusterplan.units; sys.exit(bool({'numpy', 'pydantic', 'rich', 'difflib'} & set(sys.modules)))"
     environment = {"PYTHONPATH": str(Path(units.__file__).parents[1])}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+# Water and carbon -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "cubic_metres"),
+    [("50000m3", 50_000), ("50,000 m³", 50_000), ("50 ML", 50_000), ("2 GL", 2e6), ("20000 L", 20), ("3 kL", 3)],
+)
+def test_volumes_of_water(text, cubic_metres):
+    assert parse(text, "water") == cubic_metres
+
+
+@pytest.mark.parametrize(
+    ("text", "kilograms"),
+    [("20kt", 20e6), ("20,000 t", 20e6), ("20 kt CO2e", 20e6), ("900 kg", 900), ("1.5 Mt", 1.5e9), ("5tCO2eq", 5000)],
+)
+def test_masses_of_greenhouse_gas(text, kilograms):
+    assert parse(text, "carbon") == kilograms
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension"),
+    [("5", "water"), ("5ml", "water"), ("5 gal", "water"), ("20", "carbon"), ("5mt", "carbon"), ("5 tons", "carbon")],
+)
+def test_what_may_be_misread_is_refused(text, dimension):
+    with pytest.raises(QuantityError):
+        parse(text, dimension)
