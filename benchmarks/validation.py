@@ -294,8 +294,9 @@ too fast. Software with one source alone is predicted with the common level wher
 constants at once came closer to the rows that it saw and was no better on the others; it is not used.
 
 The half width of the interval of a prediction is the 90th percentile of how far measured times lie from predicted
-ones when their source is held out, by software and by kind of model (dense, or mixture of experts), where there are ten
-rows. It is at most 90 %, which is too little for nanotron and DeepSpeed ZeRO. With fewer rows it is that of all software.
+ones when their source is held out, by software and by kind of model (dense, or mixture of experts), where there are
+ten rows. It is at most 90 %, which is too little for nanotron and DeepSpeed ZeRO. With fewer rows it is that of all
+software.
 
 ## On all rows
 ![Predicted against measured step times](validation.svg)
