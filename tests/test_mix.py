@@ -13,6 +13,7 @@ from clusterplan import mix, search
 from clusterplan.cli import app
 from clusterplan.errors import ClusterplanError
 from clusterplan.report import Page, render
+from clusterplan.run import steady_mtbf_s
 from examples import CATALOG, asked
 
 DAY_S = 86400.0
@@ -141,6 +142,30 @@ def test_all_parts_end_a_step_together(both):
 def test_a_failure_of_one_part_stops_all(both):
     rates = [1 / float(part.plan.run.progress.mtbf_s[0]) for part in both.mix.parts]
     assert_allclose(1 / float(both.mix.progress.mtbf_s[0]), sum(rates))
+
+
+def test_burn_in_of_the_other_parts_is_counted_once():
+    factor = 5.0
+    sets = {"operations.early_failure_factor": str(factor)}
+    resolved = asked(**(JOB | {"hardware": TWO, "deadline_s": DAY_S, "sets": sets}))
+    shop = mix.Shop(resolved=resolved, asked=mix.asked(resolved, CATALOG), objective="cost")
+    pairs = [mix.Pair(kind=kind, site=0) for kind in (0, 1)]
+    plans = {pair: shop.plan(pair, mix._usable(shop.layouts_of(pair.kind, 64, 512)), trimmed=True) for pair in pairs}
+    joined = shop.joined(plans)
+    burned_in = sum(1 / float(steady_mtbf_s(plan.circumstances, plan.run.fleet)[0]) for plan in plans.values())
+    rate = 1 / float(joined.progress.mtbf_s[0])
+    assert burned_in < rate <= factor * burned_in * (1 + 1e-9)
+
+
+def test_what_a_part_says_of_itself_fits_its_share(both):
+    document = both.document()
+    for part in document["parts"]:
+        cost, caused = part["cost"], part["run"]["interruptions_by_cause"]
+        assert cost["low_usd"] < cost["total_usd"] < cost["high_usd"]
+        assert cost["owned_usd"] == cost["total_usd"]
+        assert sum(caused.values()) == pytest.approx(part["run"]["expected_interruptions"])
+        assert caused["other_machines"] > 0
+        assert part["energy"]["hall"]["mean_w"] == pytest.approx(part["energy"]["mean_it_w"])
 
 
 def test_what_was_assumed_of_units_is_near_what_they_do(both):

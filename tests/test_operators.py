@@ -45,6 +45,13 @@ def test_no_window_is_half_of_the_square():
     assert whole.full_flop == 2 * whole.flop
 
 
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_what_eager_kernels_execute_knows_no_window(is_chunked):
+    whole, some = core(4096), core(4096, window=512, is_chunked=is_chunked)
+    assert some.square_flop == whole.square_flop == 2 * whole.flop
+    assert some.flop < whole.flop / 3
+
+
 def test_window_as_long_as_the_sequence_is_none():
     for is_chunked in (False, True):
         assert core(4096, window=4096, is_chunked=is_chunked).flop == core(4096).flop

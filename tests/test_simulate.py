@@ -273,8 +273,16 @@ def test_command_simulates():
     ],
 )  # fmt: skip
 def test_each_technique_follows_its_closed_form(change):
-    result = invoked("--simulate", "--runs", "200", "--set", f"operations.{change}", "--json")
-    told = json.loads(result.stdout)["plan"]["simulation"]
+    agrees_with_its_closed_form("--set", f"operations.{change}")
+
+
+@pytest.mark.parametrize("slow", [0, 0.1])
+def test_evaluations_follow_their_closed_form(slow):
+    agrees_with_its_closed_form("--eval-fraction", "5%", "--set", f"operations.slow_node_fraction={slow}")
+
+
+def agrees_with_its_closed_form(*asked):
+    told = json.loads(invoked("--simulate", "--runs", "200", *asked, "--json").stdout)["plan"]["simulation"]
     assert told["goodput_standard_error_fraction"] < 0.001
     assert abs(told["difference_fraction"]) < 0.004, told
 

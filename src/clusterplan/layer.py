@@ -279,7 +279,7 @@ def _core_s(question: Question, core: Core) -> tuple[FloatArray, FloatArray]:
     if question.is_eager:
         forward, backward = (
             compute.eager_attention_s(
-                factor * core.flop,
+                factor * core.square_flop,
                 core.scores,
                 traffic,
                 peak,

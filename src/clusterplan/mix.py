@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import clusterplan
-from clusterplan import allot, choose, run, search, space
+from clusterplan import allot, causes, choose, draw, run, search, space
 from clusterplan.allot import Bounds, Offers
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.catalog import Catalog
@@ -27,8 +27,9 @@ from clusterplan.choose import Choice
 from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import network, wan
 from clusterplan.layout import BATCH_TOLERANCE, micro_batches, used_devices
+from clusterplan.money import money
+from clusterplan.outcome import Circumstances, Run, Work
 from clusterplan.outcome import Progress as Course
-from clusterplan.outcome import Run
 from clusterplan.plan import Blocking, Plan, critical_batch, evidence, inputs_document, make_plan, plan_document, work
 from clusterplan.reading import change
 from clusterplan.scan import Found, Progress
@@ -193,6 +194,10 @@ class Part:
     pair: Pair
     plan: Plan
     """Its layout as if it were alone, with the batch that it takes."""
+    circumstances: Circumstances
+    """What its share runs in: the failures of the other parts, its part of the people."""
+    work: Work
+    """Its step as it is beside the others, waiting and lines included."""
     run: Run
     """Its share of the whole job: all of the time, its own devices, power and money."""
     batch_share_fraction: float
@@ -373,7 +378,10 @@ class Shop:
         slowest = max(own.values())
         lines = self.lines_s(list(plans.values()))
         line_s = lines[len({pair.site for pair in plans}) - 1]
-        failures = {pair: 1 / float(plan.run.progress.mtbf_s[0]) for pair, plan in plans.items()}
+        # Of burned-in machines: what burn-in adds is counted once, over the time of the whole job.
+        failures = {
+            pair: 1 / float(run.steady_mtbf_s(plan.circumstances, plan.run.fleet)[0]) for pair, plan in plans.items()
+        }
         parts = []
         for pair, plan in plans.items():
             alone = work(plan.cuts, plan.layouts, plan.step)
@@ -403,6 +411,8 @@ class Shop:
                 Part(
                     pair=pair,
                     plan=plan,
+                    circumstances=circumstances,
+                    work=shared,
                     run=run.priced(circumstances, shared, fleet, timed, stored),
                     batch_share_fraction=batches[pair] / batch,
                     wait_s=wait_s,
@@ -839,7 +849,15 @@ def _inputs(shop: Shop) -> dict[str, Any]:
 
 def part_document(shop: Shop, mix: Mix, part: Part) -> dict[str, Any]:
     """One part: its layout as a plan has it, its share of the job, and what it waits for."""
-    return plan_document(replace(part.plan, run=part.run)) | {
+    share = replace(
+        part.plan,
+        circumstances=part.circumstances,
+        run=part.run,
+        draw=draw.draw(part.circumstances, part.work, part.run),
+        causes=causes.interruptions_by_cause(part.circumstances, part.run),
+        money=money(part.circumstances, part.run),
+    )
+    return plan_document(share) | {
         "site": shop.asked.sites[part.pair.site].name,
         "batch_share_fraction": part.batch_share_fraction,
         "wait_s": part.wait_s,

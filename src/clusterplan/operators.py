@@ -103,6 +103,11 @@ class Core:
         return 2 * self.heads * self.queries * self.reach * (self.qk_dim + self.value_dim)
 
     @property
+    def square_flop(self) -> FloatArray:
+        """The same over all keys, whatever mask and window hide: eager kernels execute it all. [FLOP]"""
+        return 2 * self.heads * self.queries * self.keys * (self.qk_dim + self.value_dim)
+
+    @property
     def scores(self) -> FloatArray:
         """Entries of the score matrices, masked ones included: eager kernels write them all."""
         return self.heads * self.queries * self.keys

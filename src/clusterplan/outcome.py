@@ -129,7 +129,7 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How long the run takes. Goodput and the four losses add up to 1."""
+    """How long the run takes. Goodput and the shares that are lost add up to 1."""
 
     steps: IntArray
     """Optimizer steps."""

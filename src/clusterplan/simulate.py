@@ -47,7 +47,7 @@ class Process:
     """A run as the simulation sees it: one number each. What has a default is not there unless it is given."""
 
     training_s: float
-    """Steps that must be kept, repeated ones included. [s]"""
+    """Steps that must be kept, repeated ones and evaluations between them included. [s]"""
     interval_s: float
     """Training between checkpoints. [s]"""
     stall_s: float
@@ -177,8 +177,8 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
     interval, mtbf = _first(progress.checkpoint_interval_s), _first(progress.mtbf_s)
     fleet, spares = plan.run.fleet, int(plan.run.fleet.spare_nodes[0])
     whole = whole_restart(given, fleet.used_nodes, fleet.used_devices)
-    # Slow nodes and data that come late make the steps longer.
-    lost = _first(progress.slow_loss_fraction + progress.data_loss_fraction)
+    # Slow nodes and data that come late make the steps longer; evaluations stand between them.
+    lost = _first(progress.slow_loss_fraction + progress.data_loss_fraction + progress.evaluation_loss_fraction)
     stepped = _first(progress.goodput_fraction + progress.repeat_loss_fraction)
     longer = 1 + lost / stepped
     more: dict[str, float] = {}

@@ -118,8 +118,8 @@ def test_attention_of_the_a100(sequence, tflops):
     assert_allclose(3 / (forward + backward), tflops, rtol=0.22)
 
 
-def test_eager_attention_multiplies_the_masked_half_too():
-    assert_allclose(compute.eager_attention_s(1e12, 0, 14, 1e14, 0.5, 0.5, 1e12, 1), 2 * 1e12 / 2.5e13)
+def test_eager_attention_adds_the_passes_over_its_scores():
+    assert_allclose(compute.eager_attention_s(1e12, 0, 14, 1e14, 0.5, 0.5, 1e12, 1), 1e12 / 2.5e13)
     assert_allclose(compute.eager_attention_s(0, 1e9, 14, 1e14, 0.5, 0.5, 1e12, 0.5), 0.028)
 
 

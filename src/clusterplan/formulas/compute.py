@@ -249,7 +249,8 @@ def eager_attention_s(
     Parameters
     ----------
     flop : array_like
-        Causal half of the work; such kernels execute all of it, shape ``(cut,)``. [FLOP]
+        Work on all scores, those that mask or window hide included: such kernels leave none out, shape ``(cut,)``.
+        [FLOP]
     scores : array_like
         Entries of the score matrices, shape ``(cut,)``.
     score_traffic_bytes : array_like
@@ -279,12 +280,8 @@ def eager_attention_s(
     >>> round(float(eager_attention_s(0, 1e9, 14, 1e14, 1, 1, 1e12, 1)), 6)
     0.014
     """
-    multiply = 2 * np.asarray(flop, dtype=float)
-    multiply = (
-        multiply
-        / (np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * kernel_share)
-        * clock_slowdown
-    )
+    rate = np.asarray(peak_flop_per_s) * gemm_efficiency * in_training_efficiency * kernel_share
+    multiply = np.asarray(flop, dtype=float) / rate * clock_slowdown
     traffic = np.asarray(scores, dtype=float) * score_traffic_bytes
     return multiply + traffic / (np.asarray(memory_bytes_per_s) * memory_efficiency)
 

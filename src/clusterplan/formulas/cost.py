@@ -203,7 +203,7 @@ def depreciation_usd(
     Notes
     -----
     :math:`V_0 (1-d)^{a} (1 - (1-d)^{t}) / u`. Another view than :func:`own_usd`; use one of them. The source takes the
-    initial rate of loss for the whole run, which is 3 % more over a quarter of a year.
+    initial rate of loss for the whole run, which is 4 % more over a quarter of a year.
 
     References
     ----------
