@@ -24,6 +24,11 @@ def total(parts: Iterable[FloatArray]) -> FloatArray:
     return reduce(add, parts)
 
 
+def as_float(value: ArrayLike) -> FloatArray:
+    """The value as an array of floats."""
+    return np.asarray(value, dtype=float)
+
+
 def floats(*values: ArrayLike) -> list[FloatArray]:
     """Each argument as an array of floats."""
-    return [np.asarray(value, dtype=float) for value in values]
+    return [as_float(value) for value in values]

@@ -13,13 +13,13 @@ from clusterplan import electricity, run, search
 from clusterplan.catalog import Catalog
 from clusterplan.clock import clocks
 from clusterplan.errors import ClusterplanError
-from clusterplan.formulas.cost import S_PER_YEAR
 from clusterplan.hardware import Machine, System
 from clusterplan.outcome import Run
 from clusterplan.plan import Plan, layout_document, run_of, violated
 from clusterplan.reading import unknown
 from clusterplan.scenario import AUTO, Resolved
 from clusterplan.site import Cooling, Site
+from clusterplan.units import SECONDS_PER_YEAR
 
 GROUPS = (
     "clock", "electricity", "price", "cooling", "site", "failures", "bandwidth", "utilisation", "tokens", "pue",
@@ -91,7 +91,7 @@ def effect_size(before: Run, after: Run) -> float:
 
 def saved_usd_per_year(before: Run, after: Run) -> float:
     """Saved in a year in which the plan as it was would do such runs one after another, for the same runs."""
-    runs = S_PER_YEAR / MEASURES["wall_s"](before)
+    runs = SECONDS_PER_YEAR / MEASURES["wall_s"](before)
     return (MEASURES["total_usd"](before) - MEASURES["total_usd"](after)) * runs
 
 

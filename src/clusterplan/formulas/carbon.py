@@ -5,18 +5,11 @@ Intensities keep the units in which they are published: kilogram CO2 equivalent 
 
 from __future__ import annotations
 
-import numpy as np
-
-from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.arrays import ArrayLike, FloatArray, as_float
 from clusterplan.trace import formula
+from clusterplan.units import JOULES_PER_KWH
 
-J_PER_KWH = 3.6e6
 L_PER_M3 = 1e3
-
-
-def _float(value: ArrayLike) -> FloatArray:
-    """The value as an array of floats."""
-    return np.asarray(value, dtype=np.float64)
 
 
 @formula
@@ -46,7 +39,7 @@ def location_based_kg_co2e(facility_j: ArrayLike, grid_kg_co2e_per_kwh: ArrayLik
     >>> round(float(location_based_kg_co2e(1e6 * 3.6e6, 0.4)))
     400000
     """
-    return _float(facility_j) / J_PER_KWH * _float(grid_kg_co2e_per_kwh)
+    return as_float(facility_j) / JOULES_PER_KWH * as_float(grid_kg_co2e_per_kwh)
 
 
 @formula
@@ -85,10 +78,10 @@ def market_based_kg_co2e(
     >>> round(float(market_based_kg_co2e(1e6 * 3.6e6, 0.75, 0, 0.4)))
     100000
     """
-    covered = _float(contract_fraction)
-    contract = covered * _float(contract_kg_co2e_per_kwh)
-    residual = (1 - covered) * _float(residual_kg_co2e_per_kwh)
-    return _float(facility_j) / J_PER_KWH * (contract + residual)
+    covered = as_float(contract_fraction)
+    contract = covered * as_float(contract_kg_co2e_per_kwh)
+    residual = (1 - covered) * as_float(residual_kg_co2e_per_kwh)
+    return as_float(facility_j) / JOULES_PER_KWH * (contract + residual)
 
 
 @formula
@@ -132,8 +125,8 @@ def embodied_kg_co2e(
     >>> float(embodied_kg_co2e(100, 150, 1e7, 1e8, 1))
     1500.0
     """
-    share = _float(duration_s) / (_float(life_s) * _float(utilisation_fraction))
-    return _float(units) * _float(kg_co2e_per_unit) * share
+    share = as_float(duration_s) / (as_float(life_s) * as_float(utilisation_fraction))
+    return as_float(units) * as_float(kg_co2e_per_unit) * share
 
 
 @formula
@@ -163,8 +156,8 @@ def building_kg_co2e(
     >>> float(building_kg_co2e(1e6, 2, 5e7, 5e8))
     200000.0
     """
-    share = _float(duration_s) / _float(life_s)
-    return _float(facility_w) * _float(kg_co2e_per_w) * share
+    share = as_float(duration_s) / as_float(life_s)
+    return as_float(facility_w) * as_float(kg_co2e_per_w) * share
 
 
 @formula
@@ -193,7 +186,7 @@ def site_water_m3(it_j: ArrayLike, site_l_per_kwh: ArrayLike) -> FloatArray:
     >>> float(site_water_m3(1e6 * 3.6e6, 2))
     2000.0
     """
-    return _float(it_j) / J_PER_KWH * _float(site_l_per_kwh) / L_PER_M3
+    return as_float(it_j) / JOULES_PER_KWH * as_float(site_l_per_kwh) / L_PER_M3
 
 
 @formula
@@ -222,4 +215,4 @@ def grid_water_m3(facility_j: ArrayLike, grid_l_per_kwh: ArrayLike) -> FloatArra
     >>> float(grid_water_m3(1e6 * 3.6e6, 4))
     4000.0
     """
-    return _float(facility_j) / J_PER_KWH * _float(grid_l_per_kwh) / L_PER_M3
+    return as_float(facility_j) / JOULES_PER_KWH * as_float(grid_l_per_kwh) / L_PER_M3

@@ -11,12 +11,10 @@ from scipy.special import lambertw
 
 from clusterplan.arrays import ArrayLike, FloatArray, floats
 from clusterplan.trace import formula
+from clusterplan.units import SECONDS_PER_DAY
 
 SHORT_STALL = 1e-3
 """Stall over MTBF below which the interval comes from its series, which is exact there to the last digits."""
-
-DAY_S = 86400.0
-"""[s]"""
 
 
 # What a checkpoint takes ----------------------------------------------------------------------------------------------
@@ -305,7 +303,7 @@ def daily_bytes(checkpoint_bytes: ArrayLike, period_s: ArrayLike) -> FloatArray:
     120.0
     """
     size, period = floats(checkpoint_bytes, period_s)
-    return size * (DAY_S / period)
+    return size * (SECONDS_PER_DAY / period)
 
 
 @formula

@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.arrays import ArrayLike, FloatArray, as_float
 from clusterplan.trace import formula
+from clusterplan.units import JOULES_PER_KWH, SECONDS_PER_HOUR, SECONDS_PER_MONTH, SECONDS_PER_YEAR
 
-S_PER_H = 3600.0
-H_PER_YEAR = 8766.0
-S_PER_YEAR = S_PER_H * H_PER_YEAR
-S_PER_MONTH = S_PER_YEAR / 12
-J_PER_KWH = 3.6e6
+S_PER_YEAR = float(SECONDS_PER_YEAR)
 W_PER_KW = 1e3
 BYTES_PER_TB = 1e12
-
-
-def _float(value: ArrayLike) -> FloatArray:
-    """The value as an array of floats."""
-    return np.asarray(value, dtype=np.float64)
 
 
 @formula
@@ -50,8 +42,8 @@ def rent_usd(devices: ArrayLike, duration_s: ArrayLike, usd_per_device_h: ArrayL
     >>> float(rent_usd(1000, 86400, 2.5))
     60000.0
     """
-    hours = _float(duration_s) / S_PER_H
-    return _float(devices) * hours * _float(usd_per_device_h)
+    hours = as_float(duration_s) / SECONDS_PER_HOUR
+    return as_float(devices) * hours * as_float(usd_per_device_h)
 
 
 @formula
@@ -81,7 +73,7 @@ def billed_s(duration_s: ArrayLike, minimum_s: ArrayLike) -> FloatArray:
     >>> float(billed_s(100 * 86400, 365.25 * 86400) / 86400)
     365.25
     """
-    return np.maximum(_float(duration_s), _float(minimum_s))
+    return np.maximum(as_float(duration_s), as_float(minimum_s))
 
 
 @formula
@@ -115,7 +107,7 @@ def capital_recovery_per_year(interest_fraction_per_year: ArrayLike, life_s: Arr
     >>> round(float(capital_recovery_per_year(0.08, 5 * 365.25 * 86400)), 3)
     0.25
     """
-    rate, years = _float(interest_fraction_per_year), _float(life_s) / S_PER_YEAR
+    rate, years = as_float(interest_fraction_per_year), as_float(life_s) / SECONDS_PER_YEAR
     # r / (1 - (1 + r)^-n) is 0 / 0 without interest; a rate of 1e-9 a year differs from its limit 1/n by as little.
     rate = np.maximum(rate, 1e-9)
     return -rate / np.expm1(-years * np.log1p(rate))
@@ -166,10 +158,10 @@ def own_usd(
     >>> round(float(own_usd(1e6, 0, 1e8, 0, 1e7)))
     100000
     """
-    rate, residual = _float(interest_fraction_per_year), _float(residual_fraction)
+    rate, residual = as_float(interest_fraction_per_year), as_float(residual_fraction)
     per_year = capital_recovery_per_year(rate, life_s) * (1 - residual) + rate * residual
-    years = _float(duration_s) / S_PER_YEAR
-    return _float(capex_usd) * per_year * years / _float(utilisation_fraction)
+    years = as_float(duration_s) / SECONDS_PER_YEAR
+    return as_float(capex_usd) * per_year * years / as_float(utilisation_fraction)
 
 
 @formula
@@ -218,9 +210,9 @@ def depreciation_usd(
     >>> float(depreciation_usd(1000, 0.5, year_s, year_s))
     250.0
     """
-    kept = 1 - _float(decline_fraction_per_year)
-    age, years = _float(age_s) / S_PER_YEAR, _float(duration_s) / S_PER_YEAR
-    return _float(price_usd) * kept**age * (1 - kept**years) / _float(utilisation_fraction)
+    kept = 1 - as_float(decline_fraction_per_year)
+    age, years = as_float(age_s) / SECONDS_PER_YEAR, as_float(duration_s) / SECONDS_PER_YEAR
+    return as_float(price_usd) * kept**age * (1 - kept**years) / as_float(utilisation_fraction)
 
 
 @formula
@@ -244,7 +236,7 @@ def systems_capex_usd(systems: ArrayLike, usd_per_system: ArrayLike) -> FloatArr
     >>> float(systems_capex_usd(10, 310e3))
     3100000.0
     """
-    return _float(systems) * _float(usd_per_system)
+    return as_float(systems) * as_float(usd_per_system)
 
 
 @formula
@@ -281,9 +273,9 @@ def network_capex_usd(
     >>> float(network_capex_usd(1, 3, 700, 4, 500))
     4100.0
     """
-    switches = _float(switch_ports_per_device) * _float(usd_per_switch_port)
-    optics = _float(optics_per_device) * _float(usd_per_optic)
-    return _float(devices) * (switches + optics + _float(usd_per_device))
+    switches = as_float(switch_ports_per_device) * as_float(usd_per_switch_port)
+    optics = as_float(optics_per_device) * as_float(usd_per_optic)
+    return as_float(devices) * (switches + optics + as_float(usd_per_device))
 
 
 @formula
@@ -307,7 +299,7 @@ def storage_capex_usd(capacity_bytes: ArrayLike, usd_per_tb: ArrayLike) -> Float
     >>> float(storage_capex_usd(10e15, 300))
     3000000.0
     """
-    return _float(capacity_bytes) / BYTES_PER_TB * _float(usd_per_tb)
+    return as_float(capacity_bytes) / BYTES_PER_TB * as_float(usd_per_tb)
 
 
 @formula
@@ -338,8 +330,8 @@ def facility_capex_usd(critical_w: ArrayLike, usd_per_w: ArrayLike, design_facto
     >>> float(facility_capex_usd(1e6, 12))
     12000000.0
     """
-    usd_per_w = _float(usd_per_w) * _float(design_factor)
-    return _float(critical_w) * usd_per_w
+    usd_per_w = as_float(usd_per_w) * as_float(design_factor)
+    return as_float(critical_w) * usd_per_w
 
 
 @formula
@@ -369,8 +361,8 @@ def colocation_usd(critical_w: ArrayLike, duration_s: ArrayLike, usd_per_kw_mont
     >>> round(float(colocation_usd(1e6, 365.25 * 86400, 150)))
     1800000
     """
-    months = _float(duration_s) / S_PER_MONTH
-    return _float(critical_w) / W_PER_KW * months * _float(usd_per_kw_month)
+    months = as_float(duration_s) / SECONDS_PER_MONTH
+    return as_float(critical_w) / W_PER_KW * months * as_float(usd_per_kw_month)
 
 
 @formula
@@ -396,7 +388,7 @@ def energy_usd(facility_j: ArrayLike, usd_per_kwh: ArrayLike) -> FloatArray:
     >>> round(float(energy_usd(1e6 * 3.6e6, 0.08)))
     80000
     """
-    return _float(facility_j) / J_PER_KWH * _float(usd_per_kwh)
+    return as_float(facility_j) / JOULES_PER_KWH * as_float(usd_per_kwh)
 
 
 @formula
@@ -422,8 +414,8 @@ def demand_usd(peak_w: ArrayLike, duration_s: ArrayLike, usd_per_kw_month: Array
     >>> round(float(demand_usd(1e6, 365.25 * 86400 / 12, 10)))
     10000
     """
-    months = _float(duration_s) / S_PER_MONTH
-    return _float(peak_w) / W_PER_KW * months * _float(usd_per_kw_month)
+    months = as_float(duration_s) / SECONDS_PER_MONTH
+    return as_float(peak_w) / W_PER_KW * months * as_float(usd_per_kw_month)
 
 
 @formula
@@ -451,8 +443,8 @@ def staff_usd(people: ArrayLike, usd_per_person_year: ArrayLike, duration_s: Arr
     >>> round(float(staff_usd(10, 300e3, 36.525 * 86400)))
     300000
     """
-    years = _float(duration_s) / S_PER_YEAR
-    return _float(people) * _float(usd_per_person_year) * years
+    years = as_float(duration_s) / SECONDS_PER_YEAR
+    return as_float(people) * as_float(usd_per_person_year) * years
 
 
 @formula
@@ -478,8 +470,8 @@ def support_usd(capex_usd: ArrayLike, support_fraction_per_year: ArrayLike, dura
     >>> float(support_usd(1e6, 0.04, 365.25 * 86400))
     40000.0
     """
-    years = _float(duration_s) / S_PER_YEAR
-    return _float(capex_usd) * _float(support_fraction_per_year) * years
+    years = as_float(duration_s) / SECONDS_PER_YEAR
+    return as_float(capex_usd) * as_float(support_fraction_per_year) * years
 
 
 @formula
@@ -505,8 +497,8 @@ def storage_rent_usd(capacity_bytes: ArrayLike, duration_s: ArrayLike, usd_per_t
     >>> round(float(storage_rent_usd(1e15, 365.25 * 86400 / 12, 20)))
     20000
     """
-    months = _float(duration_s) / S_PER_MONTH
-    return _float(capacity_bytes) / BYTES_PER_TB * months * _float(usd_per_tb_month)
+    months = as_float(duration_s) / SECONDS_PER_MONTH
+    return as_float(capacity_bytes) / BYTES_PER_TB * months * as_float(usd_per_tb_month)
 
 
 @formula
@@ -530,7 +522,7 @@ def sold_heat_usd(reused_kwh: ArrayLike, usd_per_kwh: ArrayLike) -> FloatArray:
     >>> float(sold_heat_usd(1e6, 0.02))
     -20000.0
     """
-    return -_float(reused_kwh) * _float(usd_per_kwh)
+    return -as_float(reused_kwh) * as_float(usd_per_kwh)
 
 
 @formula
@@ -554,7 +546,7 @@ def water_usd(water_m3: ArrayLike, usd_per_m3: ArrayLike) -> FloatArray:
     >>> float(water_usd(1000, 1.5))
     1500.0
     """
-    return _float(water_m3) * _float(usd_per_m3)
+    return as_float(water_m3) * as_float(usd_per_m3)
 
 
 @formula
@@ -580,7 +572,7 @@ def carbon_usd(kg_co2e: ArrayLike, usd_per_kg_co2e: ArrayLike) -> FloatArray:
     >>> float(carbon_usd(2000, 0.08))
     160.0
     """
-    return _float(kg_co2e) * _float(usd_per_kg_co2e)
+    return as_float(kg_co2e) * as_float(usd_per_kg_co2e)
 
 
 @formula
@@ -612,8 +604,8 @@ def break_even_utilisation(annuity_usd: ArrayLike, other_usd: ArrayLike, rent_us
     >>> float(break_even_utilisation(30, 10, 70))
     0.5
     """
-    left_usd = _float(rent_usd) - _float(other_usd)
-    return np.where(left_usd > 0, _float(annuity_usd) / np.where(left_usd > 0, left_usd, 1), np.inf)
+    left_usd = as_float(rent_usd) - as_float(other_usd)
+    return np.where(left_usd > 0, as_float(annuity_usd) / np.where(left_usd > 0, left_usd, 1), np.inf)
 
 
 @formula
@@ -641,7 +633,7 @@ def usd_per_device_h(total_usd: ArrayLike, devices: ArrayLike, useful_s: ArrayLi
     >>> float(usd_per_device_h(250e3, 1000, 360e3))
     2.5
     """
-    return _float(total_usd) / (_float(devices) * _float(useful_s) / S_PER_H)
+    return as_float(total_usd) / (as_float(devices) * as_float(useful_s) / SECONDS_PER_HOUR)
 
 
 @formula
@@ -667,4 +659,4 @@ def usd_per_million_tokens(total_usd: ArrayLike, tokens: ArrayLike) -> FloatArra
     >>> float(usd_per_million_tokens(60e6, 15e12))
     4.0
     """
-    return _float(total_usd) / (_float(tokens) / 1e6)
+    return as_float(total_usd) / (as_float(tokens) / 1e6)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.arrays import ArrayLike, FloatArray, as_float
 from clusterplan.trace import formula
 
 L_PER_KWH_PER_KJ_PER_KG = 3600.0  # litres that carry a kWh away, times the heat of evaporation in kJ/kg; 1 l = 1 kg
 
 HALF_LOAD = 0.5
 """Load at which efficiencies of supplies and transformers are stated."""
-
-
-def _float(value: ArrayLike) -> FloatArray:
-    """The value as an array of floats."""
-    return np.asarray(value, dtype=np.float64)
 
 
 @formula
@@ -45,8 +38,8 @@ def supply_load_fraction(load_w: ArrayLike, peak_w: ArrayLike, supply_factor: Ar
     >>> float(supply_load_fraction(8e6, 10e6, 2))
     0.4
     """
-    rating_w = _float(peak_w) * _float(supply_factor)
-    return _float(load_w) / rating_w
+    rating_w = as_float(peak_w) * as_float(supply_factor)
+    return as_float(load_w) / rating_w
 
 
 @formula
@@ -92,9 +85,9 @@ def part_load_efficiency(
     >>> round(float(1 / part_load_efficiency(0.25, 1 / 1.04, 0.5, 0)), 4)
     1.06
     """
-    lost = 1 / _float(half_load_efficiency) - 1
-    r = _float(load_fraction) / HALF_LOAD
-    standing, square = _float(standing_fraction), _float(square_fraction)
+    lost = 1 / as_float(half_load_efficiency) - 1
+    r = as_float(load_fraction) / HALF_LOAD
+    standing, square = as_float(standing_fraction), as_float(square_fraction)
     proportional = 1 - standing - square
     return 1 / (1 + lost * (standing / r + proportional + square * r))
 
@@ -122,7 +115,7 @@ def chain_efficiency(ups_efficiency: ArrayLike, transformer_efficiency: ArrayLik
     >>> round(float(chain_efficiency(0.96, 0.99)), 4)
     0.9504
     """
-    return _float(ups_efficiency) * _float(transformer_efficiency)
+    return as_float(ups_efficiency) * as_float(transformer_efficiency)
 
 
 @formula
@@ -168,7 +161,10 @@ def pue(
     """
     supplied = 1 + supply_fraction(ups_efficiency)
     return (
-        supplied + distribution_fraction(distribution_loss_fraction) + _float(cooling_fraction) + _float(misc_fraction)
+        supplied
+        + distribution_fraction(distribution_loss_fraction)
+        + as_float(cooling_fraction)
+        + as_float(misc_fraction)
     )
 
 
@@ -191,7 +187,7 @@ def supply_fraction(ups_efficiency: ArrayLike) -> FloatArray:
     >>> float(supply_fraction(0.8))
     0.25
     """
-    return 1 / _float(ups_efficiency) - 1
+    return 1 / as_float(ups_efficiency) - 1
 
 
 @formula
@@ -213,7 +209,7 @@ def distribution_fraction(distribution_loss_fraction: ArrayLike) -> FloatArray:
     >>> float(distribution_fraction(0.2))
     0.25
     """
-    lost = _float(distribution_loss_fraction)
+    lost = as_float(distribution_loss_fraction)
     return lost / (1 - lost)
 
 
@@ -238,7 +234,7 @@ def part_w(it_w: ArrayLike, part_fraction: ArrayLike) -> FloatArray:
     >>> float(part_w(10e6, 0.05))
     500000.0
     """
-    return _float(it_w) * _float(part_fraction)
+    return as_float(it_w) * as_float(part_fraction)
 
 
 @formula
@@ -262,7 +258,7 @@ def facility_w(it_w: ArrayLike, pue: ArrayLike) -> FloatArray:
     >>> round(float(facility_w(10e6, 1.2)))
     12000000
     """
-    return _float(it_w) * _float(pue)
+    return as_float(it_w) * as_float(pue)
 
 
 @formula
@@ -292,9 +288,9 @@ def evaporated_l_per_kwh(heat_fraction: ArrayLike, water_c: ArrayLike = 25.0) ->
     >>> round(float(evaporated_l_per_kwh(1)), 2)
     1.47
     """
-    t = _float(water_c)
+    t = as_float(water_c)
     kj_per_kg = 2500.5 - 2.3097 * t - 0.0013 * t**2
-    return _float(heat_fraction) * L_PER_KWH_PER_KJ_PER_KG / kj_per_kg
+    return as_float(heat_fraction) * L_PER_KWH_PER_KJ_PER_KG / kj_per_kg
 
 
 @formula
@@ -329,8 +325,8 @@ def makeup_l_per_kwh(evaporated_l_per_kwh: ArrayLike, concentration_cycles: Arra
     >>> float(makeup_l_per_kwh(1.5, 4))
     2.0
     """
-    cycles = _float(concentration_cycles)
-    return _float(evaporated_l_per_kwh) * cycles / (cycles - 1)
+    cycles = as_float(concentration_cycles)
+    return as_float(evaporated_l_per_kwh) * cycles / (cycles - 1)
 
 
 @formula
@@ -361,8 +357,8 @@ def source_l_per_kwh(site_l_per_kwh: ArrayLike, pue: ArrayLike, grid_l_per_kwh: 
     >>> float(source_l_per_kwh(1, 1.25, 4))
     6.0
     """
-    grid = _float(pue) * _float(grid_l_per_kwh)
-    return _float(site_l_per_kwh) + grid
+    grid = as_float(pue) * as_float(grid_l_per_kwh)
+    return as_float(site_l_per_kwh) + grid
 
 
 @formula
@@ -395,7 +391,7 @@ def energy_reuse_effectiveness(pue: ArrayLike, reused_fraction: ArrayLike) -> Fl
     >>> round(float(energy_reuse_effectiveness(1.25, 0.2)), 6)
     1.0
     """
-    return _float(pue) * (1 - _float(reused_fraction))
+    return as_float(pue) * (1 - as_float(reused_fraction))
 
 
 @formula
@@ -425,8 +421,8 @@ def reused_fraction(liquid_fraction: ArrayLike, taken_fraction: ArrayLike, pue: 
     >>> round(float(reused_fraction(0.5, 0.5, 1.25)), 3)
     0.2
     """
-    taken = _float(liquid_fraction) * _float(taken_fraction)
-    return taken / _float(pue)
+    taken = as_float(liquid_fraction) * as_float(taken_fraction)
+    return taken / as_float(pue)
 
 
 @formula
@@ -450,4 +446,4 @@ def reused_kwh(facility_kwh: ArrayLike, reused_fraction: ArrayLike) -> FloatArra
     >>> float(reused_kwh(1e6, 0.25))
     250000.0
     """
-    return _float(facility_kwh) * _float(reused_fraction)
+    return as_float(facility_kwh) * as_float(reused_fraction)

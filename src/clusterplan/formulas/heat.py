@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.arrays import ArrayLike, FloatArray, as_float
 from clusterplan.trace import formula
 
 AIR_J_PER_M3_K = 1.19e3
@@ -22,11 +22,6 @@ EVAPORATOR_APPROACH_K = 2.5
 """Assumed: refrigerant below the chilled water that it makes."""
 MAX_COP = 25.0
 """Assumed: no machine does better, however small its lift; keeps the Carnot form finite at zero lift."""
-
-
-def _float(value: ArrayLike) -> FloatArray:
-    """The value as an array of floats."""
-    return np.asarray(value, dtype=np.float64)
 
 
 @formula
@@ -68,8 +63,8 @@ def mover_fraction(
     >>> float(mover_fraction(208e3, 1, 5, WATER_J_PER_M3_K))
     0.01
     """
-    carried = _float(rise_k) * _float(heat_capacity_j_per_m3_k)
-    return _float(pressure_pa) / (_float(efficiency) * carried)
+    carried = as_float(rise_k) * as_float(heat_capacity_j_per_m3_k)
+    return as_float(pressure_pa) / (as_float(efficiency) * carried)
 
 
 @formula
@@ -103,8 +98,8 @@ def water_chiller_cop(condenser_water_c: ArrayLike, load_fraction: ArrayLike = 0
     >>> water_chiller_cop([20, 30]).round(1).tolist()
     [9.0, 6.3]
     """
-    t = np.clip(_float(condenser_water_c), 10, 35)
-    load = _float(load_fraction)
+    t = np.clip(as_float(condenser_water_c), 10, 35)
+    load = as_float(load_fraction)
     return 16.799 + 0.00884 * t**2 - 8.529 * load**2 + 9.885 * load - 0.7606 * t + 0.0846 * load * t
 
 
@@ -137,8 +132,8 @@ def carnot_cop(cold_c: ArrayLike, hot_c: ArrayLike, carnot_efficiency: ArrayLike
     >>> round(float(carnot_cop(26.85, 56.85, 0.5)), 2)
     5.0
     """
-    cold_k, hot_k = _float(cold_c) + KELVIN, _float(hot_c) + KELVIN
-    ideal = _float(carnot_efficiency) * cold_k
+    cold_k, hot_k = as_float(cold_c) + KELVIN, as_float(hot_c) + KELVIN
+    ideal = as_float(carnot_efficiency) * cold_k
     # A lift at or below ideal / MAX_COP, negative ones included, gives MAX_COP.
     return ideal / np.maximum(hot_k - cold_k, ideal / MAX_COP)
 
@@ -170,8 +165,8 @@ def free_cooling_fraction(source_c: ArrayLike, supply_c: ArrayLike, return_c: Ar
     >>> free_cooling_fraction([15, 21, 30], 18, 24).tolist()
     [1.0, 0.5, 0.0]
     """
-    source, supplied = _float(source_c), _float(supply_c)
-    returned = _float(return_c)
+    source, supplied = as_float(source_c), as_float(supply_c)
+    returned = as_float(return_c)
     return np.clip((returned - source) / (returned - supplied), 0, 1)
 
 
@@ -202,9 +197,9 @@ def adiabatic_inlet_c(
     >>> adiabatic_inlet_c(40, 20, [30, 20], 0.75).tolist()
     [30.0, 25.0]
     """
-    dry, wet = _float(dry_bulb_c), _float(wet_bulb_c)
-    coldest = dry - _float(effectiveness) * (dry - wet)
-    return np.clip(_float(needed_c), coldest, dry)
+    dry, wet = as_float(dry_bulb_c), as_float(wet_bulb_c)
+    coldest = dry - as_float(effectiveness) * (dry - wet)
+    return np.clip(as_float(needed_c), coldest, dry)
 
 
 @formula
@@ -237,8 +232,8 @@ def rejection_fraction(free_fraction: ArrayLike, chiller_cop: ArrayLike, mover_f
     >>> float(rejection_fraction(0, 5, 0))
     0.2
     """
-    work = (1 - _float(free_fraction)) / _float(chiller_cop)
-    return work + (1 + work) * _float(mover_fraction)
+    work = (1 - as_float(free_fraction)) / as_float(chiller_cop)
+    return work + (1 + work) * as_float(mover_fraction)
 
 
 @formula
@@ -282,8 +277,8 @@ def tower_rejection_fraction(
     >>> float(tower_rejection_fraction(0, 18, 24, 4.5, 2.2, 0.015))
     0.015
     """
-    tower_c = _float(wet_bulb_c) + _float(tower_approach_k)
-    free = free_cooling_fraction(tower_c + _float(exchanger_approach_k), supply_c, return_c)
+    tower_c = as_float(wet_bulb_c) + as_float(tower_approach_k)
+    free = free_cooling_fraction(tower_c + as_float(exchanger_approach_k), supply_c, return_c)
     return rejection_fraction(free, water_chiller_cop(tower_c, chiller_load_fraction), mover_fraction)
 
 
@@ -334,10 +329,10 @@ def dry_rejection_fraction(
     >>> float(dry_rejection_fraction(30, 25, 40, 50, 8, 0.015, 0, 14, 0.5))
     0.015
     """
-    supply, approach = _float(supply_c), _float(dry_approach_k)
+    supply, approach = as_float(supply_c), as_float(dry_approach_k)
     inlet_c = adiabatic_inlet_c(dry_bulb_c, wet_bulb_c, supply - approach, adiabatic_effectiveness)
     free = free_cooling_fraction(inlet_c + approach, supply, return_c)
-    cop = carnot_cop(supply - EVAPORATOR_APPROACH_K, inlet_c + _float(condenser_lift_k), carnot_efficiency)
+    cop = carnot_cop(supply - EVAPORATOR_APPROACH_K, inlet_c + as_float(condenser_lift_k), carnot_efficiency)
     return rejection_fraction(free, cop, mover_fraction)
 
 
@@ -380,7 +375,7 @@ def outside_air_free_fraction(
     [1.0, 1.0, 0.0]
     """
     inlet_c = adiabatic_inlet_c(dry_bulb_c, wet_bulb_c, supply_c, adiabatic_effectiveness)
-    open_dampers = _float(wet_bulb_c) <= _float(max_wet_bulb_c)
+    open_dampers = as_float(wet_bulb_c) <= as_float(max_wet_bulb_c)
     return free_cooling_fraction(inlet_c, supply_c, return_c) * open_dampers
 
 
@@ -427,11 +422,11 @@ def outside_air_rejection_fraction(
     >>> float(outside_air_rejection_fraction(10, 6, 27, 39, 0.7, 21, 4.5, 0.015))
     0.0
     """
-    wet = _float(wet_bulb_c)
+    wet = as_float(wet_bulb_c)
     free = outside_air_free_fraction(dry_bulb_c, wet, supply_c, return_c, adiabatic_effectiveness, max_wet_bulb_c)
-    cop = water_chiller_cop(wet + _float(tower_approach_k), chiller_load_fraction)
+    cop = water_chiller_cop(wet + as_float(tower_approach_k), chiller_load_fraction)
     # The tower moves only what the chillers take over, so its fans and pumps count for that part alone.
-    return rejection_fraction(free, cop, _float(mover_fraction) * (1 - free))
+    return rejection_fraction(free, cop, as_float(mover_fraction) * (1 - free))
 
 
 @formula
@@ -458,8 +453,8 @@ def loop_fraction(air_mover_fraction: ArrayLike, pump_fraction: ArrayLike, rejec
     >>> round(float(loop_fraction(0.1, 0.0, 0.1)), 2)
     0.21
     """
-    fans = _float(air_mover_fraction)
-    pumps = _float(pump_fraction)
+    fans = as_float(air_mover_fraction)
+    pumps = as_float(pump_fraction)
     return fans + pumps + loop_rejection_fraction(fans, pumps, rejection_fraction)
 
 
@@ -484,8 +479,8 @@ def loop_rejection_fraction(
     >>> round(float(loop_rejection_fraction(0.1, 0.0, 0.1)), 2)
     0.11
     """
-    inside = _float(air_mover_fraction) + _float(pump_fraction)
-    return (1 + inside) * _float(rejection_fraction)
+    inside = as_float(air_mover_fraction) + as_float(pump_fraction)
+    return (1 + inside) * as_float(rejection_fraction)
 
 
 @formula
@@ -516,9 +511,9 @@ def cooling_fraction(
     >>> round(float(cooling_fraction(0.8, 0.05, 0.1)), 3)
     0.06
     """
-    liquid = _float(liquid_fraction)
-    in_liquid = liquid * _float(liquid_loop_fraction)
-    return in_liquid + (1 - liquid) * _float(air_loop_fraction)
+    liquid = as_float(liquid_fraction)
+    in_liquid = liquid * as_float(liquid_loop_fraction)
+    return in_liquid + (1 - liquid) * as_float(air_loop_fraction)
 
 
 @formula
@@ -547,8 +542,8 @@ def tower_heat_fraction(
     >>> round(float(tower_heat_fraction(0.1, 0.02)), 2)
     1.08
     """
-    heat = 1 + _float(loop_fraction) - _float(mover_fraction)
-    return heat * _float(latent_fraction)
+    heat = 1 + as_float(loop_fraction) - as_float(mover_fraction)
+    return heat * as_float(latent_fraction)
 
 
 @formula
@@ -594,7 +589,7 @@ def pad_heat_fraction(
     0.5
     """
     inlet_c = adiabatic_inlet_c(dry_bulb_c, wet_bulb_c, needed_c, adiabatic_effectiveness)
-    return (_float(dry_bulb_c) - inlet_c) / _float(air_rise_k) * (1 + _float(loop_fraction))
+    return (as_float(dry_bulb_c) - inlet_c) / as_float(air_rise_k) * (1 + as_float(loop_fraction))
 
 
 @formula
@@ -632,9 +627,9 @@ def outside_air_heat_fraction(
     >>> float(outside_air_heat_fraction(30, 26, 27, 39, 0.7, 21, 0.25))
     1.25
     """
-    wet, supply = _float(wet_bulb_c), _float(supply_c)
-    rise_k = _float(return_c) - supply
+    wet, supply = as_float(wet_bulb_c), as_float(supply_c)
+    rise_k = as_float(return_c) - supply
     free = outside_air_free_fraction(dry_bulb_c, wet, supply, return_c, adiabatic_effectiveness, max_wet_bulb_c)
-    open_dampers = wet <= _float(max_wet_bulb_c)
+    open_dampers = wet <= as_float(max_wet_bulb_c)
     pads = pad_heat_fraction(dry_bulb_c, wet, supply, adiabatic_effectiveness, rise_k) * open_dampers
-    return pads + (1 - free) * (1 + _float(loop_fraction))
+    return pads + (1 - free) * (1 + as_float(loop_fraction))

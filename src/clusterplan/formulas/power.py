@@ -8,15 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.arrays import ArrayLike, FloatArray, as_float
 from clusterplan.trace import formula
-
-J_PER_KWH = 3.6e6
-
-
-def _float(value: ArrayLike) -> FloatArray:
-    """The value as an array of floats."""
-    return np.asarray(value, dtype=np.float64)
+from clusterplan.units import JOULES_PER_KWH
 
 
 @formula
@@ -68,9 +62,9 @@ def accelerator_w(
     >>> float(accelerator_w(100, 700, 0.5, 1, 2.5))
     400.0
     """
-    idle_w, limit_w = _float(idle_w), _float(limit_w)
-    activity, clock = _float(activity_fraction), _float(clock_fraction)
-    drawn_w = idle_w + (limit_w - idle_w) * activity * clock ** _float(exponent)
+    idle_w, limit_w = as_float(idle_w), as_float(limit_w)
+    activity, clock = as_float(activity_fraction), as_float(clock_fraction)
+    drawn_w = idle_w + (limit_w - idle_w) * activity * clock ** as_float(exponent)
     return np.minimum(drawn_w, limit_w)
 
 
@@ -107,7 +101,7 @@ def clock_slowdown(clock_fraction: ArrayLike, clock_bound_fraction: ArrayLike) -
     >>> float(clock_slowdown(0.5, 0.5))
     1.5
     """
-    clock, bound = _float(clock_fraction), _float(clock_bound_fraction)
+    clock, bound = as_float(clock_fraction), as_float(clock_bound_fraction)
     return bound / clock + 1 - bound
 
 
@@ -146,10 +140,10 @@ def capped_clock_fraction(
     >>> float(capped_clock_fraction(100, 700, 700, 1, 2.5))
     1.0
     """
-    idle_w, limit_w = _float(idle_w), _float(limit_w)
-    headroom_w = np.maximum(_float(cap_w) - idle_w, 0)
-    drawn_w = (limit_w - idle_w) * _float(activity_fraction)
-    return np.minimum(headroom_w / drawn_w, 1) ** (1 / _float(exponent))
+    idle_w, limit_w = as_float(idle_w), as_float(limit_w)
+    headroom_w = np.maximum(as_float(cap_w) - idle_w, 0)
+    drawn_w = (limit_w - idle_w) * as_float(activity_fraction)
+    return np.minimum(headroom_w / drawn_w, 1) ** (1 / as_float(exponent))
 
 
 @formula
@@ -180,7 +174,7 @@ def phase_mean_w(shares: ArrayLike, watts: ArrayLike) -> FloatArray:
     >>> float(phase_mean_w([0.75, 0.25], [700, 300]))
     600.0
     """
-    return np.sum(_float(shares) * _float(watts), axis=-1)
+    return np.sum(as_float(shares) * as_float(watts), axis=-1)
 
 
 @formula
@@ -210,12 +204,12 @@ def exceeded_w(shares: ArrayLike, watts: ArrayLike, exceeded_fraction: ArrayLike
     >>> exceeded_w([[0.1, 0.9], [0.02, 0.98]], [700, 300], 0.05).tolist()
     [700.0, 300.0]
     """
-    times = _float(shares)
-    levels: FloatArray = _float(watts) + np.zeros_like(times)
+    times = as_float(shares)
+    levels: FloatArray = as_float(watts) + np.zeros_like(times)
     order = np.argsort(-levels, axis=-1, kind="stable")
     above = np.cumsum(np.take_along_axis(times, order, axis=-1), axis=-1)
     # The last phase is reached at the latest; rounding may leave the sum a hair below the share that is asked for.
-    phase = np.minimum(np.sum(above <= _float(exceeded_fraction), axis=-1), levels.shape[-1] - 1)
+    phase = np.minimum(np.sum(above <= as_float(exceeded_fraction), axis=-1), levels.shape[-1] - 1)
     ranked = np.take_along_axis(levels, order, axis=-1)
     return np.take_along_axis(ranked, phase[..., None], axis=-1)[..., 0]
 
@@ -251,8 +245,8 @@ def hall_p95_w(
     >>> float(hall_p95_w(1e6, 100, 9000, 8000, 0.5))
     1050000.0
     """
-    above_w = np.maximum(_float(unit_p95_w) - _float(unit_mean_w), 0)
-    return _float(mean_w) + _float(units) * above_w * _float(coherence_fraction)
+    above_w = np.maximum(as_float(unit_p95_w) - as_float(unit_mean_w), 0)
+    return as_float(mean_w) + as_float(units) * above_w * as_float(coherence_fraction)
 
 
 @formula
@@ -276,7 +270,7 @@ def hall_nameplate_w(nodes_w: ArrayLike, network_w: ArrayLike, storage_w: ArrayL
     >>> float(hall_nameplate_w(1e6, 1e5, 2e4))
     1120000.0
     """
-    return _float(nodes_w) + _float(network_w) + _float(storage_w)
+    return as_float(nodes_w) + as_float(network_w) + as_float(storage_w)
 
 
 @formula
@@ -314,8 +308,8 @@ def conversion_input_w(output_w: ArrayLike, efficiency: ArrayLike, fixed_w: Arra
     >>> float(conversion_input_w(960, 0.98, 20))
     1000.0
     """
-    output_w, efficiency = _float(output_w), _float(efficiency)
-    return (output_w + _float(fixed_w)) / efficiency
+    output_w, efficiency = as_float(output_w), as_float(efficiency)
+    return (output_w + as_float(fixed_w)) / efficiency
 
 
 @formula
@@ -378,10 +372,10 @@ def node_w(
     >>> float(node_w(700, 8, 1200, 8, 25, 0, 0, 1))
     7000.0
     """
-    accelerators_w = _float(devices) * _float(accelerator_w)
-    adapters_w = _float(nics) * _float(nic_w)
-    electronics_w = accelerators_w + adapters_w + _float(host_w) + _float(switch_w)
-    behind_supply_w = electronics_w / (1 - _float(fan_fraction))
+    accelerators_w = as_float(devices) * as_float(accelerator_w)
+    adapters_w = as_float(nics) * as_float(nic_w)
+    electronics_w = accelerators_w + adapters_w + as_float(host_w) + as_float(switch_w)
+    behind_supply_w = electronics_w / (1 - as_float(fan_fraction))
     return conversion_input_w(behind_supply_w, psu_efficiency, psu_fixed_w)
 
 
@@ -414,9 +408,9 @@ def overhead_w(
     >>> round(float(overhead_w(900, 0.1, 1)), 6)
     100.0
     """
-    efficiency = _float(psu_efficiency)
-    passed_on = (1 - _float(fan_fraction)) * efficiency
-    return _float(electronics_w) * (1 / passed_on - 1) + _float(psu_fixed_w) / efficiency
+    efficiency = as_float(psu_efficiency)
+    passed_on = (1 - as_float(fan_fraction)) * efficiency
+    return as_float(electronics_w) * (1 / passed_on - 1) + as_float(psu_fixed_w) / efficiency
 
 
 @formula
@@ -440,7 +434,7 @@ def together_w(count: ArrayLike, each_w: ArrayLike) -> FloatArray:
     >>> float(together_w(1000, 600))
     600000.0
     """
-    return _float(count) * _float(each_w)
+    return as_float(count) * as_float(each_w)
 
 
 @formula
@@ -474,8 +468,8 @@ def capped_w(
     >>> float(capped_w(700, 400, 8, 0, 1))
     2400.0
     """
-    saved_w = _float(devices) * (_float(full_w) - _float(device_w))
-    return saved_w / ((1 - _float(fan_fraction)) * _float(psu_efficiency))
+    saved_w = as_float(devices) * (as_float(full_w) - as_float(device_w))
+    return saved_w / ((1 - as_float(fan_fraction)) * as_float(psu_efficiency))
 
 
 @formula
@@ -511,8 +505,8 @@ def nameplate_w(
     >>> float(nameplate_w(10e3, 100, 0.8))
     800000.0
     """
-    rated_w, units = _float(rated_w) - _float(capped_w), _float(units)
-    return rated_w * units * _float(provision_fraction)
+    rated_w, units = as_float(rated_w) - as_float(capped_w), as_float(units)
+    return rated_w * units * as_float(provision_fraction)
 
 
 @formula
@@ -536,7 +530,7 @@ def peak_w(provisioned_w: ArrayLike, mean_w: ArrayLike) -> FloatArray:
     >>> float(peak_w(9e6, 8e6))
     9000000.0
     """
-    return np.maximum(_float(provisioned_w), _float(mean_w))
+    return np.maximum(as_float(provisioned_w), as_float(mean_w))
 
 
 @formula
@@ -560,7 +554,7 @@ def endpoints_per_device(interface_bytes_per_s: ArrayLike, port_bytes_per_s: Arr
     >>> float(endpoints_per_device(100e9, 50e9))
     2.0
     """
-    return _float(interface_bytes_per_s) / _float(port_bytes_per_s)
+    return as_float(interface_bytes_per_s) / as_float(port_bytes_per_s)
 
 
 @formula
@@ -601,7 +595,7 @@ def fabric_w(
     >>> float(fabric_w(3000, 10, 4000, 10))
     70000.0
     """
-    return _float(switch_ports) * _float(switch_w_per_port) + _float(optics) * _float(optic_w)
+    return as_float(switch_ports) * as_float(switch_w_per_port) + as_float(optics) * as_float(optic_w)
 
 
 @formula
@@ -633,8 +627,8 @@ def storage_w(
     >>> round(float(storage_w(10e15, 0.5e-12, 1e12, 50e-9)))
     55000
     """
-    held_w = _float(capacity_bytes) * _float(w_per_byte)
-    return held_w + _float(bytes_per_s) * _float(w_per_byte_per_s)
+    held_w = as_float(capacity_bytes) * as_float(w_per_byte)
+    return held_w + as_float(bytes_per_s) * as_float(w_per_byte_per_s)
 
 
 @formula
@@ -668,8 +662,8 @@ def swing_w(
     >>> float(swing_w(10_000, 700, 300, 1))
     4000000.0
     """
-    drop_w = np.abs(_float(compute_w) - _float(communication_w))
-    return _float(devices) * drop_w * _float(coherence_fraction)
+    drop_w = np.abs(as_float(compute_w) - as_float(communication_w))
+    return as_float(devices) * drop_w * as_float(coherence_fraction)
 
 
 @formula
@@ -693,7 +687,7 @@ def ramp_w_per_s(swing_w: ArrayLike, ramp_s: ArrayLike) -> FloatArray:
     >>> float(ramp_w_per_s(4e6, 0.5))
     8000000.0
     """
-    return _float(swing_w) / _float(ramp_s)
+    return as_float(swing_w) / as_float(ramp_s)
 
 
 @formula
@@ -717,7 +711,7 @@ def swing_fraction(swing_w: ArrayLike, mean_w: ArrayLike) -> FloatArray:
     >>> float(swing_fraction(4e6, 10e6))
     0.4
     """
-    return _float(swing_w) / _float(mean_w)
+    return as_float(swing_w) / as_float(mean_w)
 
 
 @formula
@@ -746,7 +740,7 @@ def floored_fraction(activity_fraction: ArrayLike, floor_fraction: ArrayLike) ->
     >>> float(floored_fraction(0.45, 0.6))
     0.6
     """
-    return np.maximum(_float(activity_fraction), _float(floor_fraction))
+    return np.maximum(as_float(activity_fraction), as_float(floor_fraction))
 
 
 @formula
@@ -770,7 +764,7 @@ def buffered_swing_w(swing_w: ArrayLike, buffered_fraction: ArrayLike) -> FloatA
     >>> float(buffered_swing_w(4e6, 0.25))
     3000000.0
     """
-    return _float(swing_w) * (1 - _float(buffered_fraction))
+    return as_float(swing_w) * (1 - as_float(buffered_fraction))
 
 
 @formula
@@ -803,8 +797,8 @@ def buffer_w(swing_w: ArrayLike, buffered_fraction: ArrayLike, high_fraction: Ar
     >>> float(buffer_w(4e6, 1, 0.5))
     1000000.0
     """
-    high = _float(high_fraction)
-    return _float(swing_w) * _float(buffered_fraction) * high * (1 - high)
+    high = as_float(high_fraction)
+    return as_float(swing_w) * as_float(buffered_fraction) * high * (1 - high)
 
 
 @formula
@@ -828,7 +822,7 @@ def buffer_loss_w(buffer_w: ArrayLike, efficiency: ArrayLike) -> FloatArray:
     >>> round(float(buffer_loss_w(1e6, 0.9)))
     100000
     """
-    return _float(buffer_w) * (1 - _float(efficiency))
+    return as_float(buffer_w) * (1 - as_float(efficiency))
 
 
 @formula
@@ -850,7 +844,7 @@ def added_w(with_w: ArrayLike, without_w: ArrayLike) -> FloatArray:
     >>> float(added_w(7.5e6, 7e6))
     500000.0
     """
-    return _float(with_w) - _float(without_w)
+    return as_float(with_w) - as_float(without_w)
 
 
 @formula
@@ -876,7 +870,7 @@ def energy_j(mean_w: ArrayLike, duration_s: ArrayLike) -> FloatArray:
     >>> float(energy_j(1000, 3600))
     3600000.0
     """
-    return _float(mean_w) * _float(duration_s)
+    return as_float(mean_w) * as_float(duration_s)
 
 
 @formula
@@ -898,4 +892,4 @@ def energy_kwh(energy_j: ArrayLike) -> FloatArray:
     >>> float(energy_kwh(7.2e6))
     2.0
     """
-    return _float(energy_j) / J_PER_KWH
+    return as_float(energy_j) / JOULES_PER_KWH

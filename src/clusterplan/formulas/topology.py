@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clusterplan.arrays import ArrayLike, BoolArray, FloatArray
+from clusterplan.arrays import ArrayLike, BoolArray, FloatArray, as_float
 from clusterplan.trace import formula
-
-
-def _float(value: ArrayLike) -> FloatArray:
-    return np.asarray(value, dtype=float)
 
 
 @formula
@@ -46,11 +42,11 @@ def needed(devices: ArrayLike, span_devices: ArrayLike, links_per_plane: ArrayLi
     >>> needed([64, 256, 1024], [256, 2048, 65536], [64, 256, 1024], 64).tolist()
     [[True, False, False], [True, True, False], [True, True, False]]
     """
-    many = _float(devices)[..., None]
-    inside = np.concatenate([[0.0], _float(span_devices)[:-1]])
+    many = as_float(devices)[..., None]
+    inside = np.concatenate([[0.0], as_float(span_devices)[:-1]])
     is_needed = many > inside
     if is_needed.shape[-1] > 1:
-        is_needed[..., 1] |= _float(links_per_plane) > leaf_ports
+        is_needed[..., 1] |= as_float(links_per_plane) > leaf_ports
     return is_needed
 
 
@@ -86,7 +82,7 @@ def tree_links(endpoint_links: ArrayLike, reaching_fraction: ArrayLike, needed: 
     >>> tree_links([1000], [1, 1, 0.5], np.array([[True, True, True]])).tolist()
     [[1000.0, 1000.0, 500.0]]
     """
-    return _float(endpoint_links)[..., None] * _float(reaching_fraction) * needed.astype(float)
+    return as_float(endpoint_links)[..., None] * as_float(reaching_fraction) * needed.astype(float)
 
 
 @formula
@@ -110,7 +106,7 @@ def tree_ports(links: ArrayLike) -> FloatArray:
     >>> tree_ports([[1000, 1000]]).tolist()
     [[2000.0, 1000.0]]
     """
-    below = _float(links)
+    below = as_float(links)
     above = np.concatenate([below[..., 1:], np.zeros_like(below[..., :1])], axis=-1)
     return below + above
 
@@ -144,7 +140,7 @@ def switches(ports: ArrayLike, switch_ports: ArrayLike, planes: ArrayLike = 1) -
     ----------
     .. [1] C. Zhao et al., "Insights into DeepSeek-V3," arXiv:2505.09343, Table 3: 96 switches.
     """
-    return _float(planes) * np.ceil(np.maximum(_float(ports) / planes / switch_ports - 1e-9, 0.0))
+    return as_float(planes) * np.ceil(np.maximum(as_float(ports) / planes / switch_ports - 1e-9, 0.0))
 
 
 @formula
@@ -170,7 +166,7 @@ def mesh_links(switches: ArrayLike, block_switches: ArrayLike) -> FloatArray:
     >>> float(mesh_links(8, 4))
     12.0
     """
-    return _float(switches) * (np.minimum(_float(switches), block_switches) - 1) / 2
+    return as_float(switches) * (np.minimum(as_float(switches), block_switches) - 1) / 2
 
 
 @formula
@@ -202,7 +198,7 @@ def global_links(endpoint_links: ArrayLike, reaching_fraction: ArrayLike, needed
     >>> float(global_links(261_632, 1, np.array(True)))
     130816.0
     """
-    return _float(endpoint_links) * reaching_fraction * needed.astype(float) / 2
+    return as_float(endpoint_links) * reaching_fraction * needed.astype(float) / 2
 
 
 @formula
@@ -234,7 +230,7 @@ def torus_face_links(devices: ArrayLike, block_devices: ArrayLike, needed: BoolA
     >>> float(torus_face_links(4096, 64, np.array(True))), 48 * 128
     (6144.0, 6144)
     """
-    blocks = np.ceil(_float(devices) / block_devices)
+    blocks = np.ceil(as_float(devices) / block_devices)
     return blocks * 6 * np.cbrt(block_devices) ** 2 * needed.astype(float)
 
 
@@ -261,7 +257,7 @@ def torus_links(devices: ArrayLike, face_links: ArrayLike) -> FloatArray:
     >>> torus_links(64, [0, 96]).tolist()
     [192.0, 144.0]
     """
-    return 3 * _float(devices) - _float(face_links) / 2
+    return 3 * as_float(devices) - as_float(face_links) / 2
 
 
 @formula
@@ -285,7 +281,7 @@ def modules(links: ArrayLike, ends: ArrayLike) -> FloatArray:
     >>> modules([1000, 1000], [0, 2]).tolist()
     [0.0, 2000.0]
     """
-    return _float(links) * ends
+    return as_float(links) * ends
 
 
 @formula
@@ -309,8 +305,8 @@ def powered_ports(ports: ArrayLike, switches: ArrayLike, switch_ports: ArrayLike
     >>> powered_ports([100, 100], [2, np.nan], [64, np.nan]).tolist()
     [128.0, 100.0]
     """
-    whole = _float(switches) * switch_ports
-    return np.where(np.isnan(whole), _float(ports), whole)
+    whole = as_float(switches) * switch_ports
+    return np.where(np.isnan(whole), as_float(ports), whole)
 
 
 @formula
@@ -340,8 +336,8 @@ def tree_bisection_bytes_per_s(
     >>> float(tree_bisection_bytes_per_s(1024, 50e9, [1, 0.5], np.array([True, True])))
     12800000000000.0
     """
-    share = np.min(np.where(needed, _float(reaching_fraction), 1.0), axis=-1)
-    return _float(devices) / 2 * device_bytes_per_s * share
+    share = np.min(np.where(needed, as_float(reaching_fraction), 1.0), axis=-1)
+    return as_float(devices) / 2 * device_bytes_per_s * share
 
 
 @formula
@@ -369,7 +365,7 @@ def torus_bisection_bytes_per_s(devices: ArrayLike, longest_side: ArrayLike, lin
     >>> float(torus_bisection_bytes_per_s(4096, 16, 50e9) / 50e9)
     512.0
     """
-    return 2 * _float(devices) / longest_side * link_bytes_per_s
+    return 2 * as_float(devices) / longest_side * link_bytes_per_s
 
 
 @formula
@@ -397,7 +393,7 @@ def leaf_devices(switch_ports: ArrayLike, uplink_fraction: ArrayLike, devices: A
     >>> leaf_devices(64, [1, 0.5, 0], 1000).tolist()
     [32.0, 42.0, 64.0]
     """
-    down = np.floor(_float(switch_ports) / (1 + _float(uplink_fraction)) + 1e-9)
+    down = np.floor(as_float(switch_ports) / (1 + as_float(uplink_fraction)) + 1e-9)
     return np.minimum(down, devices)
 
 
@@ -424,4 +420,4 @@ def lost_fraction(switches: ArrayLike, blocks: ArrayLike) -> FloatArray:
     >>> float(lost_fraction(32, 1))
     0.03125
     """
-    return np.minimum(_float(blocks) / np.maximum(_float(switches), 1), 1.0)
+    return np.minimum(as_float(blocks) / np.maximum(as_float(switches), 1), 1.0)

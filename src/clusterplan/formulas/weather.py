@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from clusterplan.arrays import ArrayLike, FloatArray
+from clusterplan.arrays import ArrayLike, FloatArray, as_float
 from clusterplan.trace import formula
 
 MONTHS = 12
 HOURS_OF_DAY = 8
 """Weather bins: twelve months times eight three-hour parts of the day, all equally long."""
-
-
-def _float(value: ArrayLike) -> FloatArray:
-    """The value as an array of floats."""
-    return np.asarray(value, dtype=np.float64)
 
 
 @formula
@@ -51,7 +46,7 @@ def dry_bulb_bins_c(mean_c: ArrayLike, seasonal_amplitude_c: ArrayLike, daily_am
     month = np.cos(2 * np.pi * (np.arange(MONTHS) + 0.5) / MONTHS)
     hour = np.cos(2 * np.pi * (np.arange(HOURS_OF_DAY) + 0.5) / HOURS_OF_DAY)
     mean, seasonal, daily = (
-        _float(part)[..., None, None] for part in (mean_c, seasonal_amplitude_c, daily_amplitude_c)
+        as_float(part)[..., None, None] for part in (mean_c, seasonal_amplitude_c, daily_amplitude_c)
     )
     temperature = mean + seasonal * month[:, None] + daily * hour[None, :]
     return temperature.reshape(*temperature.shape[:-2], MONTHS * HOURS_OF_DAY)
@@ -85,7 +80,7 @@ def saturation_pa(temperature_c: ArrayLike) -> FloatArray:
     >>> round(float(saturation_pa(0)), 2)
     610.94
     """
-    t = _float(temperature_c)
+    t = as_float(temperature_c)
     return 610.94 * np.exp(17.625 * t / (t + 243.04))
 
 
@@ -122,9 +117,9 @@ def relative_humidity_bins_fraction(
     >>> relative_humidity_bins_fraction(10, 10, 0, 0.7).round(6).tolist() == [0.7] * 96
     True
     """
-    day_mean_c = dry_bulb_bins_c(mean_c, seasonal_amplitude_c, np.zeros_like(_float(daily_amplitude_c)))
+    day_mean_c = dry_bulb_bins_c(mean_c, seasonal_amplitude_c, np.zeros_like(as_float(daily_amplitude_c)))
     bin_c = dry_bulb_bins_c(mean_c, seasonal_amplitude_c, daily_amplitude_c)
-    humidity = _float(mean_relative_humidity_fraction)[..., None]
+    humidity = as_float(mean_relative_humidity_fraction)[..., None]
     return np.minimum(humidity * saturation_pa(day_mean_c) / saturation_pa(bin_c), 1)
 
 
@@ -160,8 +155,8 @@ def wet_bulb_c(dry_bulb_c: ArrayLike, relative_humidity_fraction: ArrayLike) -> 
     >>> round(float(wet_bulb_c(20, 0.5)), 1)
     13.7
     """
-    t = _float(dry_bulb_c)
-    rh = 100 * _float(relative_humidity_fraction)
+    t = as_float(dry_bulb_c)
+    rh = 100 * as_float(relative_humidity_fraction)
     stull = (
         t * np.arctan(0.151977 * np.sqrt(rh + 8.313659))
         + np.arctan(t + rh)
@@ -197,8 +192,8 @@ def bin_mean(values: ArrayLike, hours: ArrayLike = 1.0) -> FloatArray:
     >>> float(bin_mean([1.0, 1.5], [3, 1]))
     1.125
     """
-    values = _float(values)
-    return np.average(values, axis=-1, weights=np.broadcast_to(_float(hours), values.shape[-1:]))
+    values = as_float(values)
+    return np.average(values, axis=-1, weights=np.broadcast_to(as_float(hours), values.shape[-1:]))
 
 
 @formula
@@ -220,7 +215,7 @@ def bin_peak(values: ArrayLike) -> FloatArray:
     >>> float(bin_peak([1.0, 1.5]))
     1.5
     """
-    return np.max(_float(values), axis=-1)
+    return np.max(as_float(values), axis=-1)
 
 
 @formula
@@ -249,4 +244,4 @@ def hotter_fraction(hottest_bin_fraction: ArrayLike, hottest_hours_fraction: Arr
     >>> float(hotter_fraction(0.10, 0.15))
     0.15
     """
-    return np.maximum(_float(hottest_bin_fraction), _float(hottest_hours_fraction))
+    return np.maximum(as_float(hottest_bin_fraction), as_float(hottest_hours_fraction))
