@@ -175,3 +175,27 @@ def test_what_contradicts_itself_is_refused(tmp_path, folder, name, line, wrong,
     path = tmp_path / folder / f"{name}.toml"
     path.write_text(text.replace(line, wrong), encoding="utf-8")
     assert any(message in problem for problem in check(path)), check(path)
+
+
+def test_pads_run_as_far_as_the_cooler_is_from_the_air():
+    """The water is a few kelvin above the air that cools it: pads are needed from so much below its temperature on."""
+    design = next(one for one in DESIGNS if one.liquid and one.liquid.rejection == "dry")
+    site = next(one for one in SITES if one.name == "us-arizona")
+    hottest = float(weather.dry_bulb_bins_c(site.mean_c, site.seasonal_amplitude_c, site.daily_amplitude_c).max())
+
+    def water(above_k):
+        loop = replace(design.liquid, supply_c=hottest + above_k, return_c=hottest + above_k + 10)
+        pads = replace(design, liquid=loop, adiabatic_effectiveness=0.7)
+        return cooling_year(site, pads, 1.0).water_l_per_kwh
+
+    assert water(design.dry_approach_k + 0.1) == 0 < water(0.5 * design.dry_approach_k)
+
+
+def test_water_is_that_of_the_heat_of_each_loop():
+    design = next(one for one in DESIGNS if one.liquid and one.immersion_fraction is None)
+    site = SITES[0]
+    wet = replace(design, air=replace(design.air, rejection="tower"), liquid=replace(design.liquid, rejection="dry"))
+    wet = replace(wet, adiabatic_effectiveness=0.0)  # so that the liquid loop takes none
+    whole, part, none = (cooling_year(site, wet, share).water_l_per_kwh for share in (0.0, 0.75, 1.0))
+    assert_allclose(part, 0.25 * whole)
+    assert none == 0 < whole

@@ -117,3 +117,9 @@ def test_the_network_is_in_the_hall_alone():
     found, less = (draw(one, MANY, run.evaluate(one, MANY)) for one in (given, cheap))
     assert_array_equal(found.rack.mean_w, less.rack.mean_w)
     assert np.all(found.hall.nameplate_w > less.hall.nameplate_w)
+
+
+def test_storage_by_head():
+    found, _ = drawn(work(1000), swing_coherence_fraction=1.0, buffered_swing_fraction=0.5)
+    # 0.82 of a step of 6 s at 700 W, the rest at 370 W; what is stored in the rest lifts it to half of the way.
+    assert_allclose(found.swings.buffer_j, 6 * 1000 * 330 * 0.5 * 0.82 * 0.18)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clusterplan import shapes
+from clusterplan import layer, shapes
 from clusterplan.formulas import compute
 from clusterplan.layer import LayerTable, group, parts, price_layers
 from clusterplan.layout import RECOMPUTE
@@ -248,3 +248,32 @@ def test_array_equals_scalars():
             alone = priced(TINY_MOE, some.take(np.array([row])), on=on)
             for field in LayerTable.__dataclass_fields__:
                 assert_allclose(getattr(alone, field)[0], getattr(together, field)[row], err_msg=field)
+
+
+def weight_traffic_s(on):
+    """Time to write each of a layer's weights once, at two bytes, as products write their results."""
+    device = on.accelerator
+    products = shapes.layer_shape(TINY, "dense", cuts(), 2048, question(TINY, on).software).products
+    weights = sum(float((p.n * p.k * p.count)[0]) for p in products)
+    return compute.EPILOGUE_SHARE * 2 * weights / (device.memory_bytes_per_s * device.memory_efficiency)
+
+
+def test_gradients_are_added_to_what_is_there():
+    on = machine(changes=NO_HOST.items())
+    times = []
+    for accumulation in (2.0, 8.0):
+        stack = replace(on.stack, accumulation_bytes=accumulation)
+        times.append(priced(TINY, on=replace(on, stack=stack)).compute_s[0, DENSE])
+    assert_allclose(times[1] - times[0], 3 * weight_traffic_s(on))
+
+
+def test_operands_are_cast_before_each_pass(monkeypatch):
+    on = machine(changes=NO_HOST.items())
+    device, cast = on.accelerator, priced(TINY, on=on, precision="fp8").compute_s[0, DENSE]
+    monkeypatch.setattr(layer, "CAST_BYTES", 0.0)
+    products = list(shapes.layer_shape(TINY, "dense", cuts(), 2048, question(TINY, on).software).products)
+    inputs = sum(float((p.m * p.k * p.count)[0]) for p in products)
+    gradients = sum(float((p.m * p.n * p.count)[0]) for p in products)  # of the results
+    rate = device.memory_bytes_per_s * device.memory_efficiency
+    without = priced(TINY, on=on, precision="fp8").compute_s[0, DENSE]
+    assert_allclose(cast - without, 4 * (inputs + gradients) / rate)

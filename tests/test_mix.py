@@ -106,6 +106,20 @@ def test_the_same_parts_on_slower_lines_take_longer():
     assert all(a < b for a, b in itertools.pairwise(walls))
 
 
+def test_gradients_cross_the_line_by_head():
+    """Two sites send each gradient once either way; what their last micro-batches hide is taken off."""
+    resolved = asked(**(JOB | {"hardware": "dgx-h100", "deadline_s": DAY_S}))
+    options = mix.asked(resolved, CATALOG, sites=SITES, line="1Gbit/s,20ms")
+    shop = mix.Shop(resolved=resolved, asked=options, objective="cost")
+    pairs = [mix.Pair(kind=0, site=site) for site in (0, 1)]
+    plans = {pair: shop.plan(pair, mix._usable(shop.layouts_of(0, 64, 512)), trimmed=True) for pair in pairs}
+    (plan, _) = plans.values()
+    stack = plan.question.machine.stack
+    sent_s = 2 * plan.circumstances.parameters * stack.gradient_message_bytes / 2 / 125e6 + 2 * 0.02
+    hidden_s = min(stack.dp_hidden_fraction * sent_s, mix.window_s(plan))
+    assert shop.joined(plans).line_s == pytest.approx(sent_s - hidden_s)
+
+
 def test_sites_without_a_line_do_not_work_together():
     answer = mixed({"sites": SITES}, hardware="dgx-h100", deadline_s=DAY_S)
     assert len(answer.mix.parts) == 1

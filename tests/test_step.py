@@ -322,3 +322,46 @@ def test_what_fits_an_a100(name, pp, vpp, batch):
     shared = held(question(model(name), on), cuts(tp=8, recompute="selective"), rows).total_bytes.max()
     plain = held(question(model(name), repeated), cuts(tp=8), rows).total_bytes.max()
     assert shared < 80e9 < plain
+
+
+# More by head --------------------------------------------------------------------------------------------------------
+
+
+def test_every_chunk_sends_on():
+    """Each micro-batch crosses the border of every chunk, forward and backward."""
+    ask = question(TINY, machine(changes=[("stack", {"pp_hidden_fraction": 0.0})]))
+    rows = layouts(pp=[2, 2], vpp=[1, 4], batch=64)
+    send = step._send_s(ask, cuts(), rows)
+    assert_allclose(evaluated(ask, cuts(), rows).time.pp_exposed_s, 64 * 2 * send * [1, 4])
+
+
+def test_work_is_the_same_however_it_is_cut():
+    some = cuts(tp=[1, 2, 1, 2], cp=[1, 1, 2, 4], recompute="full")
+    result = evaluated(question(TINY, machine(), seq_len=4096), some, layouts(cut=np.arange(4), batch=64))
+    assert_allclose(result.hardware_flop, result.hardware_flop[0])
+    assert_allclose(result.model_flop, result.model_flop[0])
+    assert np.all(result.hardware_flop > 1.25 * result.model_flop)
+
+
+def test_gathered_weights_hide_behind_each_micro_batch():
+    quick = {"dp_hidden_fraction": 1.0, "keeps_gathered_in_pipeline": False}
+    ask = question(replace(TINY, hidden=8192, ffn=32768), machine(changes=[("stack", quick)]), seq_len=8192, batch=512)
+    time = evaluated(ask, cuts(), layouts(dp=8, sharding="fsdp", batch=512)).time
+    assert time.dp_exposed_s == 0  # far less than the work of a micro-batch, but more than that of one in the step
+    sent = evaluated(replace_stack(ask, dp_hidden_fraction=0.0), cuts(), layouts(dp=8, sharding="fsdp", batch=512))
+    assert sent.time.dp_exposed_s > time.compute_s / 64
+
+
+def replace_stack(ask, **changes):
+    return replace(ask, machine=replace(ask.machine, stack=replace(ask.machine.stack, **changes)))
+
+
+def test_devices_share_the_memory_of_their_host():
+    ask = question(TINY, machine())
+    system, stack = ask.machine.system, ask.machine.stack
+    time = evaluated(ask, cuts(), layouts(dp=8, offload="optimizer")).time
+    table = price_layers(ask, cuts())
+    owned = float(table.dense_parameters[0] @ step.model_counts(ask)) / 8
+    moved = (stack.gradient_bytes + stack.weight_bytes) / (0.8 * system.host_link_bytes_per_s)
+    updated = stack.optimizer_traffic_bytes / (0.7 * system.host_memory_bytes_per_s / 8)
+    assert_allclose(time.optimizer_s, owned * (moved + updated))

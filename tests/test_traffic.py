@@ -94,3 +94,19 @@ def test_larger_shard_groups_need_less_memory_up_to_those_of_fsdp():
     assert peaks[0] > peaks[-1]
     assert peaks[0] == peak(sharding="hsdp")  # a domain has eight
     assert peaks[-1] == peak(sharding="fsdp")
+
+
+@pytest.mark.parametrize("vpp", [1, 4])
+def test_what_stages_send_by_head(vpp):
+    """Two stages: a chunk hands each micro-batch on, but for the last, and its gradient comes back."""
+    ask = question(TINY, machine())
+    found = sent(ask, cuts(), layouts(pp=2, vpp=vpp, dp=4, batch=64))
+    crossings = 2 * vpp - 1
+    assert_allclose(found.sent_bytes["pp"].sum(), 2 * (64 / 4) * crossings / 2 * 2 * 2048 * 1024)
+
+
+def test_what_context_parallel_ranks_send_by_head():
+    """Keys and values are gathered forward and again backward, where their gradients are reduced as well."""
+    found = sent(question(TINY, machine()), cuts(cp=2), layouts(dp=4, batch=64))
+    keys_and_values = 2 * 2048 * 2 * 8 * 128
+    assert_allclose(found.sent_bytes["cp"].sum(), 8 * (64 / 4) * 3 * keys_and_values / 2)

@@ -139,27 +139,6 @@ def group(
         span = tier.span_devices // question.domain_devices * question.domain_devices or tier.span_devices
         members.append(np.maximum(inside(span), members[-1]))
     members[-1] = np.asarray(size, dtype=float)  # larger clusters than the last tier are refused elsewhere
-    nodes = members[-1] / members[0]
-    rates = [
-        network.scaleup_bytes_per_s(
-            system.scaleup_bytes_per_s,
-            system.scaleup_efficiency,
-            system.scaleup_topology,
-            members[0],
-            system.scaleup_devices,
-        )
-    ]
-    for tier in fabric.tiers:
-        rates.append(
-            network.scaleout_bytes_per_s(
-                system.scaleout_bytes_per_s,
-                fabric.port_bytes_per_s,
-                fabric.efficiency,
-                fabric.decay_per_doubling,
-                tier.oversubscription,
-                nodes,
-            )
-        )
     latency = network.tier_latency_s(system.scaleup_latency_s, tuple(tier.latency_s for tier in fabric.tiers))
     adding, share = question.machine.stack.in_network_reduction, system.scaleup_reduction_efficiency
     added = None
@@ -167,12 +146,37 @@ def group(
         added = network.reduction_bytes_per_s(system.scaleup_bytes_per_s, share)
     return Group(
         members=np.stack(members),
-        bytes_per_s=np.stack(rates),
+        bytes_per_s=_rates(question.machine, members),
         latency_s=latency,
         is_torus=system.scaleup_topology == "torus",
         scaleup_reduction_bytes_per_s=added,
         scaleout_reduces="scale-out" in adding and fabric.switches_reduce,
     )
+
+
+def _rates(machine: Machine, members: list[FloatArray]) -> FloatArray:
+    """Bandwidth of one device on each tier in a group with so many members there, shape ``(tier, row)``. [byte/s]"""
+    system, fabric = machine.system, machine.fabric
+    inside = network.scaleup_bytes_per_s(
+        system.scaleup_bytes_per_s,
+        system.scaleup_efficiency,
+        system.scaleup_topology,
+        members[0],
+        system.scaleup_devices,
+    )
+    nodes = members[-1] / members[0]
+    outside = (
+        network.scaleout_bytes_per_s(
+            system.scaleout_bytes_per_s,
+            fabric.port_bytes_per_s,
+            fabric.efficiency,
+            fabric.decay_per_doubling,
+            tier.oversubscription,
+            nodes,
+        )
+        for tier in fabric.tiers
+    )
+    return np.stack([inside, *outside])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

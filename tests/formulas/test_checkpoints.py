@@ -14,6 +14,8 @@ from clusterplan.formulas.checkpoints import (
     daily_bytes,
     load_s,
     read_bytes_per_s,
+    restored_bytes,
+    saved_bytes,
     snapshot_s,
     store_share_fraction,
     stored_bytes,
@@ -155,3 +157,9 @@ def test_interval_leaves_time_for_the_write_behind():
 
 def test_step_longer_than_every_limit():
     assert whole_steps_interval_s(5, 1000, 0, 100) == 1000
+
+
+def test_whole_and_incremental_checkpoints():
+    assert saved_bytes(8e12, 1) == restored_bytes(8e12, 1) == 8e12
+    assert_allclose(saved_bytes(8e12, [0.1, 0.5]), [0.8e12, 4e12])
+    assert_allclose(restored_bytes(8e12, [0.1, 0.5]), [8.8e12, 12e12])

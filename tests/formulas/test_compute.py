@@ -185,3 +185,8 @@ def test_scans_run_at_a_share_of_products():
     assert_allclose(compute.scan_s(1e12, 1e15, 0.7, 0.9), 1e-3 / (0.63 * compute.SCAN_EFFICIENCY))
     work = np.array([1e9, 1e12])
     assert_allclose(compute.scan_s(work, 1e15, 0.7, 0.9), [compute.scan_s(one, 1e15, 0.7, 0.9) for one in work])
+
+
+def test_copies_to_the_host_go_both_ways():
+    there = 50e9 / (62.5e9 * compute.COPY_EFFICIENCY)
+    assert_allclose(compute.offload_s([0, 50e9], 62.5e9), [0, 2 * there])

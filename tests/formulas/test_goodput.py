@@ -29,7 +29,7 @@ from clusterplan.formulas.goodput import (
     up_fraction,
     useful_fraction,
 )
-from clusterplan.formulas.reliability import job_mtbf_s, mean_down_s, mean_mtbf_s
+from clusterplan.formulas.reliability import job_mtbf_s
 
 DAY_S = 86400.0
 DEVICES = np.array([1024, 8192, 16384, 65536, 131072, 262144, 1048576])
@@ -277,24 +277,6 @@ def test_losses_in_a_row_leave_the_useful_fraction(persist):
     up, kept, training = up_fraction(120, 300, mtbf), kept_fraction(605, mtbf, persist), training_fraction(600, 5)
     losses = lost_fraction(1, up) + lost_fraction(up, kept) + lost_fraction(up * kept, training)
     assert_allclose(1 - losses, asynchronous_useful_fraction(600, 5, persist, 120, 300, mtbf))
-
-
-def test_burned_in_machines_keep_their_rate():
-    assert mean_mtbf_s(1000, 1, 1e6, 1e7) == 1000
-    assert_allclose(mean_mtbf_s(1000, 5, 1e6, [1e-3, 1e14]), [200, 1000], rtol=1e-6)  # at once, and after all
-    lengths = np.geomspace(1e5, 1e8, 5)
-    assert_allclose(mean_mtbf_s(1000, 5, 1e6, lengths), [mean_mtbf_s(1000, 5, 1e6, n) for n in lengths])
-
-
-def test_mean_rate_of_a_burn_in_by_integration():
-    times = np.linspace(0, 3e6, 300_001)
-    rate = (1 + 4 * np.exp(-times / 1e6)) / 1000
-    assert_allclose(mean_mtbf_s(1000, 5, 1e6, 3e6), 1 / rate.mean(), rtol=1e-4)
-
-
-def test_a_domain_is_waited_for_if_spares_cannot_replace_it():
-    assert_allclose(mean_down_s(300, 0.1, 1000, 16, [0, 15, 16, 100]), [400, 400, 300, 300])
-    assert mean_down_s(300, 0, 1000, 16, 0) == 300
 
 
 def test_other_causes_take_nothing_where_they_are_not():

@@ -24,6 +24,7 @@ from clusterplan.formulas.heat import (
     outside_air_free_fraction,
     outside_air_heat_fraction,
     outside_air_rejection_fraction,
+    pad_heat_fraction,
     rejection_fraction,
     tower_heat_fraction,
     tower_rejection_fraction,
@@ -219,3 +220,10 @@ def test_array_equals_scalars():
     for design, fraction in DESIGNS.items():
         one_by_one = [fraction(d, w) for d, w in zip(dry_c, wet_c, strict=True)]
         assert_allclose(fraction(dry_c, wet_c), one_by_one, err_msg=design)
+
+
+def test_vapour_by_head():
+    # A tower gets the heat of the equipment and the work of its loop, but for the fans' own, which warm the air.
+    assert_allclose(tower_heat_fraction(0.1, 0.02, 0.5), 0.54)
+    # Pads cool the air that takes the heat of equipment and loop: by 6 of the 12 K that it warms by.
+    assert_allclose(pad_heat_fraction(36, 20, 30, 0.7, 12, 0.2), 0.5 * 1.2)

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clusterplan.formulas.checkpoints import restored_bytes, saved_bytes
 from clusterplan.formulas.reliability import (
     changed_failures_s,
     expected_interruptions,
     idle_devices,
     interruptions_by_cause,
     job_mtbf_s,
+    mean_down_s,
+    mean_mtbf_s,
     nodes,
     purchase_units,
     racks,
@@ -120,10 +121,22 @@ def test_all_causes_of_all_things_are_all_interruptions():
     assert interruptions_by_cause(0, np.inf, devices, 0, 1) == 0
 
 
-def test_whole_and_incremental_checkpoints():
-    assert saved_bytes(8e12, 1) == restored_bytes(8e12, 1) == 8e12
-    assert_allclose(saved_bytes(8e12, [0.1, 0.5]), [0.8e12, 4e12])
-    assert_allclose(restored_bytes(8e12, [0.1, 0.5]), [8.8e12, 12e12])
+def test_burned_in_machines_keep_their_rate():
+    assert mean_mtbf_s(1000, 1, 1e6, 1e7) == 1000
+    assert_allclose(mean_mtbf_s(1000, 5, 1e6, [1e-3, 1e14]), [200, 1000], rtol=1e-6)  # at once, and after all
+    lengths = np.geomspace(1e5, 1e8, 5)
+    assert_allclose(mean_mtbf_s(1000, 5, 1e6, lengths), [mean_mtbf_s(1000, 5, 1e6, n) for n in lengths])
+
+
+def test_mean_rate_of_a_burn_in_by_integration():
+    times = np.linspace(0, 3e6, 300_001)
+    rate = (1 + 4 * np.exp(-times / 1e6)) / 1000
+    assert_allclose(mean_mtbf_s(1000, 5, 1e6, 3e6), 1 / rate.mean(), rtol=1e-4)
+
+
+def test_a_domain_is_waited_for_if_spares_cannot_replace_it():
+    assert_allclose(mean_down_s(300, 0.1, 1000, 16, [0, 15, 16, 100]), [400, 400, 300, 300])
+    assert mean_down_s(300, 0, 1000, 16, 0) == 300
 
 
 def test_spares_array_equals_scalars():
