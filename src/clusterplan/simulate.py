@@ -20,6 +20,7 @@ from clusterplan.errors import ClusterplanError
 from clusterplan.formulas import checkpoints, finish, goodput, reliability
 from clusterplan.outcome import Circumstances
 from clusterplan.plan import Plan
+from clusterplan.site import Operations
 
 RUNS = 2000
 """Runs that are drawn unless the user says."""
@@ -169,54 +170,15 @@ def too_long(plan: Plan) -> str:
 
 def process_of(plan: Plan, shape: float = 1.0) -> Process:
     """What the simulation needs to know of a plan."""
-    progress, given = plan.run.progress, plan.circumstances
-    operations = given.operations
-    size = float(checkpoints.saved_bytes(_first(progress.checkpoint_bytes), operations.saved_fraction))
-    stall = _first(progress.checkpoint_stall_s)
-    persist, restore = _first(progress.checkpoint_persist_s), _first(progress.restore_s)
-    interval, mtbf = _first(progress.checkpoint_interval_s), _first(progress.mtbf_s)
-    fleet, spares = plan.run.fleet, int(plan.run.fleet.spare_nodes[0])
+    progress, given, fleet = plan.run.progress, plan.circumstances, plan.run.fleet
+    operations, spares = given.operations, int(fleet.spare_nodes[0])
+    interval, stall = _first(progress.checkpoint_interval_s), _first(progress.checkpoint_stall_s)
+    persist, mtbf = _first(progress.checkpoint_persist_s), _first(progress.mtbf_s)
     whole = whole_restart(given, fleet.used_nodes, fleet.used_devices)
     # Slow nodes and data that come late make the steps longer; evaluations stand between them.
     lost = _first(progress.slow_loss_fraction + progress.data_loss_fraction + progress.evaluation_loss_fraction)
     stepped = _first(progress.goodput_fraction + progress.repeat_loss_fraction)
     longer = 1 + lost / stepped
-    more: dict[str, float] = {}
-    if operations.recovery == "memory":
-        write = float(
-            checkpoints.write_s(
-                size,
-                given.storage.write_bytes_per_s,
-                fleet.used_nodes[0],
-                given.storage.node_bytes_per_s,
-                run.FILES_S,
-            )
-        )
-        asynchronous = operations.asynchronous_checkpoint
-        more = {
-            "segments": round(_first(progress.storage_interval_s) / interval),
-            "storage_stall_s": 0.0 if asynchronous else write,
-            "storage_persist_s": write if asynchronous else 0.0,
-            "storage_restore_s": whole,
-            "lost_fraction": operations.memory_lost_fraction,
-        }
-    elif operations.recovery == "replica":
-        loss = goodput.replica_loss_s(
-            plan.step.time.total_s,
-            operations.replica_reconfigure_s,
-            operations.replica_recover_s,
-            plan.layouts.dp,
-            0,
-            0,
-        )
-        more = {"beside_fraction": 1 - operations.replica_global_fraction, "beside_s": _first(loss)}
-    if operations.foreseen_fraction and operations.recovery != "memory":
-        precision = operations.alarm_precision_fraction
-        more |= {
-            "foreseen_fraction": operations.foreseen_fraction,
-            "false_alarms": operations.foreseen_fraction * (1 - precision) / precision,
-            "proactive_s": operations.proactive_s,
-        }
     stop = operations.planned_stop_s
     kept = float(goodput.kept_fraction(interval + stall, mtbf, persist))
     return Process(
@@ -224,7 +186,7 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
         interval_s=interval,
         stall_s=stall,
         persist_s=persist,
-        restore_s=restore,
+        restore_s=_first(progress.restore_s),
         found_s=operations.detect_s + operations.diagnose_s,
         started_s=operations.replace_s + operations.launch_s,
         mtbf_s=_first(run.steady_mtbf_s(given, fleet)),
@@ -240,8 +202,54 @@ def process_of(plan: Plan, shape: float = 1.0) -> Process:
         silent_undone_s=operations.silent_found_s * kept,
         stop_s=stop and stop + operations.launch_s + whole,
         between_stops_s=operations.planned_stop_interval_s,
-        **more,
+        **_recovery(plan, whole),
+        **_alarms(operations),
     )
+
+
+def _recovery(plan: Plan, whole_restart_s: float) -> dict[str, float]:
+    """What a failure falls back on, where that is not the last checkpoint in storage: fields of :class:`Process`."""
+    progress, given = plan.run.progress, plan.circumstances
+    operations, storage = given.operations, given.storage
+    if operations.recovery == "memory":
+        write = checkpoints.write_s(
+            checkpoints.saved_bytes(_first(progress.checkpoint_bytes), operations.saved_fraction),
+            storage.write_bytes_per_s,
+            plan.run.fleet.used_nodes,
+            storage.node_bytes_per_s,
+            run.FILES_S,
+        )
+        stall, behind = (0.0, _first(write)) if operations.asynchronous_checkpoint else (_first(write), 0.0)
+        return {
+            "segments": round(_first(progress.storage_interval_s) / _first(progress.checkpoint_interval_s)),
+            "storage_stall_s": stall,
+            "storage_persist_s": behind,
+            "storage_restore_s": whole_restart_s,
+            "lost_fraction": operations.memory_lost_fraction,
+        }
+    if operations.recovery == "replica":
+        loss = goodput.replica_loss_s(
+            plan.step.time.total_s,
+            operations.replica_reconfigure_s,
+            operations.replica_recover_s,
+            plan.layouts.dp,
+            0,
+            0,
+        )
+        return {"beside_fraction": 1 - operations.replica_global_fraction, "beside_s": _first(loss)}
+    return {}
+
+
+def _alarms(operations: Operations) -> dict[str, float]:
+    """Failures that are foreseen, and alarms that are false: fields of :class:`Process`."""
+    if not operations.foreseen_fraction or operations.recovery == "memory":
+        return {}
+    precision = operations.alarm_precision_fraction
+    return {
+        "foreseen_fraction": operations.foreseen_fraction,
+        "false_alarms": operations.foreseen_fraction * (1 - precision) / precision,
+        "proactive_s": operations.proactive_s,
+    }
 
 
 def whole_restart(given: Circumstances, nodes: IntArray, devices: IntArray) -> float:
