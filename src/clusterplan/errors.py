@@ -1,4 +1,9 @@
-"""Errors that a user can act on: one line each, no traceback."""
+"""Errors that a user can act on: one line each, no traceback; and words that their messages are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 
 class ClusterplanError(Exception):
@@ -39,3 +44,26 @@ class QuantityError(ClusterplanError):
 
 class LayoutError(ClusterplanError):
     """A layout that no run could have: all broken rules at once."""
+
+
+def shown(value: Any) -> str:
+    """A value that was given, in a few printable characters."""
+    if isinstance(value, str):
+        return f"{value!r}" if len(value) <= 40 else f"{value[:37] + '...'!r}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return "a number of more than 20 digits"
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "a list"
+    return str(value)
+
+
+def either(names: Iterable[str]) -> str:
+    """Names of which one is right.
+
+    >>> either(("air", "liquid", "tanks"))
+    'air, liquid or tanks'
+    """
+    *most, last = names
+    return f"{', '.join(most)} or {last}"

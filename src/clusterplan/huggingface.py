@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import NoReturn
 
+from clusterplan.consistency import inconsistent
 from clusterplan.errors import ProfileError
 from clusterplan.families import (
     FAMILIES,
@@ -27,7 +28,6 @@ from clusterplan.families import (
     quote,
     windowed,
 )
-from clusterplan.reading import inconsistent
 from clusterplan.workload import Experts, Layer, Model, compress
 
 LARGEST_MODEL = 10**18

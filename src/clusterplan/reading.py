@@ -7,7 +7,6 @@ record that it becomes. Everything that is wrong with a file is reported togethe
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import functools
 import json
 import math
@@ -16,18 +15,19 @@ import tomllib
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clusterplan.errors import ClusterplanError, ProfileError
+from clusterplan.consistency import inconsistent
+from clusterplan.errors import ClusterplanError, ProfileError, either
+from clusterplan.errors import shown as shown
 from clusterplan.files import printable, read_text
 from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.trace import GIVEN, KINDS, Figure, Origin
 from clusterplan.units import Dimension, parse, to_si, unit_of
-from clusterplan.workload import Attention, Experts, Format, Layer, LinearAttention, Model, StateSpace, expand
+from clusterplan.workload import Format, Model
 
 if TYPE_CHECKING:  # pydantic is imported when the first profile is validated
     from pydantic import TypeAdapter
@@ -161,8 +161,6 @@ def json_schema(record: type) -> dict[str, Any]:
 
 MOST = 1e30
 """Assumed: no figure of a profile is larger in SI units; keeps products of figures finite."""
-ROUNDING = 1e-9
-"""Shares that are written in decimals may add up to so much more than a whole."""
 MOST_COUNT = 10**9
 """Assumed: nothing is counted beyond this; keeps products of counts in 64 bits."""
 MOST_LAYERS = 10_000
@@ -232,149 +230,11 @@ def _out_of_range(record: type, name: str, si: float, key: str, written: float) 
     return f"must be {right}, not {shown(written)}"
 
 
-def inconsistent(record: object) -> Iterator[tuple[str, str]]:
-    """Fields that contradict other fields of the same record, with what would be right."""
-    if isinstance(record, Accelerator | System) and sum(record.failure_fraction.values()) > 1 + ROUNDING:
-        yield "failure_fraction", f"must add up to at most 1, not {sum(record.failure_fraction.values()):g}"
-    if isinstance(record, Attention):
-        if record.kv_heads > record.heads or record.heads % record.kv_heads:
-            yield "kv_heads", f"must divide heads = {record.heads}, not be {record.kv_heads}"
-        if record.is_chunked and not record.window:
-            yield "window", "must be given: it is the size of the chunks"
-        if bool(record.index_heads) != bool(record.index_dim) or (record.index_heads and not record.window):
-            yield "index_heads", "must be given with index_dim and the window that it fills"
-        if (record.rotary_dim or 0) > record.head_dim:
-            yield "rotary_dim", f"must be at most head_dim = {record.head_dim}, not {record.rotary_dim}"
-    elif isinstance(record, Site):
-        if (record.hottest_c is None) != (record.hottest_wet_bulb_c is None):
-            yield "hottest_c", "must be given with hottest_wet_bulb_c"
-        elif record.hottest_c is not None and record.hottest_wet_bulb_c > record.hottest_c:  # type: ignore[operator]
-            yield "hottest_wet_bulb_c", f"must be at most hottest_c = {record.hottest_c:g}"
-    elif isinstance(record, Cooling):
-        if record.immersion_fraction is not None and record.liquid is None:
-            yield "immersion_fraction", "must be given with [liquid], the water that takes the heat from the tanks"
-    elif isinstance(record, Prices):
-        yield from _inconsistent_prices(record)
-    elif isinstance(record, Experts):
-        if record.top_k > record.experts + record.zero_experts:
-            yield "top_k", f"must be at most experts = {record.experts + record.zero_experts}, not {record.top_k}"
-    elif isinstance(record, StateSpace):
-        if not record.heads and not record.dt_rank:
-            yield "dt_rank", "must be given (Mamba), or heads (Mamba-2)"
-        for whole, part in (("inner", "heads"), ("heads", "groups")):
-            if record.heads and getattr(record, whole) % getattr(record, part):
-                yield part, f"must divide {whole} = {getattr(record, whole)}, not be {getattr(record, part)}"
-    elif isinstance(record, LinearAttention):
-        if record.value_heads % record.key_heads:
-            yield "key_heads", f"must divide value_heads = {record.value_heads}, not be {record.key_heads}"
-    elif isinstance(record, Layer):
-        yield from _inconsistent_parts(record, (*MIXERS, "moe"))
-        if sum(getattr(record, name) is not None for name in MIXERS) > 1:
-            yield "", f"must have at most one of {_either(MIXERS)}"
-        if not record.ffn and all(getattr(record, name) is None for name in (*MIXERS, "moe")):
-            yield "", f"must have {_either((*MIXERS, 'ffn', 'moe'))}"
-        if record.moe and record.moe.dense_layers:
-            yield "moe.dense_layers", "must not be given: the pattern says which layers are dense"
-    elif isinstance(record, Model):
-        yield from _inconsistent_parts(record, ("attention", "moe"))
-        yield from _inconsistent_kinds(record) if record.kinds else _inconsistent_layers(record)
-        if record.shared_norm and not record.is_parallel:
-            yield "shared_norm", "must be false: only parts side by side (is_parallel) share a norm"
-    elif isinstance(record, System):
-        if record.node_devices > record.devices or record.devices % record.node_devices:
-            yield "node_devices", f"must divide devices = {record.devices}, not be {record.node_devices}"
-        for devices in record.used_devices_per_domain:
-            if not 1 <= devices <= record.scaleup_devices:
-                most = record.scaleup_devices
-                yield "used_devices_per_domain", f"must be from 1 to scaleup_devices = {most}, not {devices}"
-    elif isinstance(record, Accelerator):
-        if record.idle_w > record.tdp_w:
-            yield "idle_w", f"must be at most tdp_w = {record.tdp_w:g} W, not {record.idle_w:g} W"
-    elif isinstance(record, Fabric):
-        spans = [tier.span_devices for tier in record.tiers]
-        if not spans:
-            yield "tiers", "must have at least one level"
-        if any(outer <= inner for inner, outer in pairwise(spans)):
-            yield "tiers", f"must go from inside out, with growing span_devices, not {spans}"
-    elif isinstance(record, Stack):
-        for part, whole in (("default_schedules", "schedules"), ("default_sharding", "sharding")):
-            for name in getattr(record, part):
-                if name not in getattr(record, whole):
-                    yield part, f"has {name!r}, which {whole} lacks"
-        for part in ("formats", "attention_kernels", "schedules", "default_schedules", "default_sharding", "recompute"):
-            if not getattr(record, part):
-                yield part, "must have at least one entry"
-    elif isinstance(record, Defaults) and record.devices_low > record.devices_high:
+def _contradictions(record: object) -> Iterator[tuple[str, str]]:
+    """Fields that contradict other fields of a record or of the defaults, with what would be right."""
+    if isinstance(record, Defaults) and record.devices_low > record.devices_high:
         yield "devices_low", f"must be at most devices_high = {record.devices_high}, not {record.devices_low}"
-
-
-def _inconsistent_prices(prices: Prices) -> Iterator[tuple[str, str]]:
-    try:
-        datetime.date.fromisoformat(prices.date)
-    except ValueError:
-        yield "date", f"must be a day as 2026-11-30, not {shown(prices.date)}"
-    for end, other in (("low", "high"), ("high", "low")):
-        for key, value in getattr(prices, end).items():
-            likely = prices.figure(key)
-            if likely is None:
-                yield f"{end}.{key}", "is no figure of this list that can have a range"
-            elif key not in getattr(prices, other):
-                yield f"{end}.{key}", f"must be given with its {other} end"
-            elif value > likely if end == "low" else value < likely:
-                yield (
-                    f"{end}.{key}",
-                    f"must be {'at most' if end == 'low' else 'at least'} {likely:g}, the likely figure",
-                )
-
-
-MIXERS = ("attention", "state_space", "linear_attention")
-"""Parts of a layer of which it has at most one."""
-RESERVED = ("mtp", "embedding", "head")
-"""Names that no kind of layer may have: parts of a model that are not in its pattern."""
-
-
-def _inconsistent_parts(record: object, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for part in names:
-        for name, text in inconsistent(getattr(record, part)):
-            yield f"{part}.{name}", text
-
-
-def _inconsistent_layers(model: Model) -> Iterator[tuple[str, str]]:
-    """What is wrong with a model whose layers are described once."""
-    if model.attention is None:
-        yield "attention", "is missing; give it, or kinds of layers and their pattern"
-    if model.pattern:
-        yield "pattern", "must not be given without kinds"
-    dense = model.moe.dense_layers if model.moe else model.layers
-    if dense > model.layers:
-        yield "moe.dense_layers", f"must be at most layers = {model.layers}, not {dense}"
-    if dense and not model.ffn:
-        yield "ffn", f"must be more than 0: {dense} layers have a dense feed-forward part"
-
-
-def _inconsistent_kinds(model: Model) -> Iterator[tuple[str, str]]:
-    """What is wrong with a model that names its kinds of layers."""
-    for kind, layer in model.kinds.items():
-        if expand(kind) != (kind,) or kind in RESERVED:
-            yield (
-                f"kinds.{kind}",
-                "is no name for a kind: small letters, digits, - and _, and none of " + ", ".join(RESERVED),
-            )
-        for name, text in inconsistent(layer):
-            yield f"kinds.{kind}.{name}".rstrip("."), text
-    for name in ("attention", "ffn", "moe"):
-        if getattr(model, name):
-            yield name, "must not be given beside kinds, which describe all layers"
-    names = expand(model.pattern)
-    if not names:
-        yield "pattern", f"cannot be read: {shown(model.pattern)}; right is '3 dense, 2 (3 local, global)'"
-        return
-    if len(names) != model.layers:
-        yield "pattern", f"must have layers = {model.layers} layers, not {len(names)}"
-    if more := sorted(set(names) - set(model.kinds)):
-        yield "pattern", f"has {', '.join(more)}, which kinds lacks"
-    if unused := [kind for kind in model.kinds if kind not in names]:
-        yield "kinds", f"has {', '.join(unused)}, which pattern lacks"
+    yield from inconsistent(record)
 
 
 # --- Reading a file ---------------------------------------------------------------------------------------------
@@ -478,7 +338,7 @@ class _Reading:
             self.entry(self.record, self.values, (), value, place)
         elif name := self.field_of(self.record, place):
             if fields_of(self.record)[name].base in (int, float):
-                self.wrong(place, f"is a number without a source; put it into {_either(f'[{kind}]' for kind in KINDS)}")
+                self.wrong(place, f"is a number without a source; put it into {either(f'[{kind}]' for kind in KINDS)}")
                 value = None
             self.values[name] = value
 
@@ -500,7 +360,7 @@ class _Reading:
             kind, source = table.get("kind"), self.source(table, label)
             if kind not in KINDS:
                 given = "is missing" if kind is None else f"is {shown(kind)}"
-                self.wrong(f"{label} kind", f"{given}; it must be {_either(KINDS)}")
+                self.wrong(f"{label} kind", f"{given}; it must be {either(KINDS)}")
             for key, value in table.items():
                 if key not in {"kind", "source"}:
                     self.entry(entry.base, values, at, value, _Place(label, key, str(kind), source))
@@ -596,7 +456,7 @@ class _Reading:
         """The record with its figures marked; None if something is wrong."""
         record = self.validated()
         if record is not None:
-            for name, text in inconsistent(record):
+            for name, text in _contradictions(record):
                 self.wrong(self.named(tuple(name.split("."))), text)
         return None if record is None or self.problems else self.marked(record, (), self.prefix)
 
@@ -741,6 +601,7 @@ def dump_model(model: Model) -> str:
 
     Examples
     --------
+    >>> from clusterplan.workload import Attention
     >>> attention = Attention(heads=8, kv_heads=2, head_dim=64, window=128)
     >>> shape = dict(layers=2, hidden=512, vocab=1000, ffn=1408, gated_mlp=True, tied_embeddings=False)
     >>> print(dump_model(Model(name="small", source="made up", attention=attention, **shape)))
@@ -800,9 +661,9 @@ def _read_defaults(path: Path) -> tuple[Any, list[str]]:
             if kind in KINDS:
                 operations.kind_tables(kind, table, f"operations.{kind}")
             else:
-                operations.wrong(f"[operations] {kind}", f"must be in a table [operations.KIND], KIND {_either(KINDS)}")
+                operations.wrong(f"[operations] {kind}", f"must be in a table [operations.KIND], KIND {either(KINDS)}")
     else:
-        operations.wrong("operations", f"must be tables [operations.KIND], KIND {_either(KINDS)}")
+        operations.wrong("operations", f"must be tables [operations.KIND], KIND {either(KINDS)}")
     for key in content:
         near = _nearest(key, ("names", "workload", "search", "operations"))
         reading.wrong(key, str(ProfileError("unknown table", nearest=near)))
@@ -929,7 +790,7 @@ def _likely_record(path: Path) -> type:
     best = max(FOLDERS.values(), key=lambda record: len(fields & set(fields_of(record))))
     if not fields & set(fields_of(best)):
         raise ProfileError(
-            f"has no key of any profile; put it into the folder of what it describes: {_either(FOLDERS)}",
+            f"has no key of any profile; put it into the folder of what it describes: {either(FOLDERS)}",
             where=printable(path),
         )
     return best
@@ -1093,11 +954,6 @@ def _spelled(name: str, wrong: str, key: str) -> str:
     return name
 
 
-def _either(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} or {last}"
-
-
 def _wrong_number(record: type, entry: Field, key: str, value: Any) -> str:
     """What is wrong with a value that must be a number; empty if nothing is, or if it is said later."""
     if isinstance(value, dict | list):
@@ -1115,19 +971,6 @@ def _holds_number(value: Any) -> bool:
     if isinstance(value, list | dict):
         return any(map(_holds_number, value.values() if isinstance(value, dict) else value))
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def shown(value: Any) -> str:
-    """A value that was given, in a few printable characters."""
-    if isinstance(value, str):
-        return f"{value!r}" if len(value) <= 40 else f"{value[:37] + '...'!r}"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) and abs(value) >= 10**20:
-        return "a number of more than 20 digits"
-    if isinstance(value, dict | list):
-        return "a table" if isinstance(value, dict) else "a list"
-    return str(value)
 
 
 def _said(kind: str, problem: Any) -> str:
