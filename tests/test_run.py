@@ -954,6 +954,8 @@ def test_tanks_take_fans_and_heat_of_any_system():
     assert_allclose(tank.it.accelerators_w, air.it.accelerators_w)
     node = (air.it.accelerators_w + air.it.host_w + air.it.scaleup_w + air.it.interfaces_w) / 0.95
     assert_allclose(tank.it.fans_and_supplies_w, node * 0.05)
+    nodes_w = [one.peak_it_w - one.it.network_w - one.it.storage_w for one in (air, tank)]
+    assert_allclose(nodes_w[1], nodes_w[0] * (1 - SYSTEM.fan_fraction))
     assert np.all(tank.mean_it_w < air.mean_it_w)
     assert np.all(tank.pue < air.pue)
 

@@ -71,24 +71,17 @@ def draw(circumstances: Circumstances, work: Work, outcome: Run) -> Draw:
     fleet, progress, it = outcome.fleet, outcome.progress, outcome.energy.it
     operations = circumstances.operations
     used_units = fleet.used_devices / system.devices
-    loss = electricity.smoothing_loss_w(circumstances, work, fleet) / used_units
-
-    def unit_w(device_w: FloatArray) -> FloatArray:
-        return power.node_w(
-            device_w,
-            system.devices,
-            system.host_w,
-            system.nics,
-            system.nic_w,
-            system.scaleup_w,
-            system.fan_fraction,
-            system.psu_efficiency,
-            (system.psu_fixed_w or 0.0) + loss,
-        )
+    smoothing = electricity.smoothing_loss_w(circumstances, work, fleet) / used_units
+    standing = (system.psu_fixed_w or 0.0) + smoothing
 
     shares, watts = electricity.states(circumstances, work, progress)
-    mean = unit_w(electricity.device_w(circumstances, work, progress))
-    p95 = unit_w(power.exceeded_w(shares, watts, EXCEEDED))
+    mean, p95 = (
+        electricity.unit_w(system, device_w, standing)
+        for device_w in (
+            electricity.device_w(circumstances, work, progress),
+            power.exceeded_w(shares, watts, EXCEEDED),
+        )
+    )
     nodes, racks = system.node_devices / system.devices, 1 / system.racks
     everything = power.nameplate_w(system.rated_w, fleet.units, WHOLE)
 

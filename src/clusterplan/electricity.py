@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from clusterplan import building
-from clusterplan.arrays import FloatArray
+from clusterplan.arrays import ArrayLike, FloatArray
 from clusterplan.formulas import carbon, facility, power
 from clusterplan.hardware import Accelerator, System
 from clusterplan.outcome import BuildingPower, Circumstances, Energy, Fleet, ItPower, Progress, Work
@@ -90,7 +90,12 @@ def housed(system: System, cooling: Cooling) -> System:
     """The system as a cooling design holds it: in a tank it has no fans and gives its heat to the liquid."""
     if cooling.immersion_fraction is None:
         return system
-    return replace(system, fan_fraction=0.0, liquid_fraction=cooling.immersion_fraction)
+    return replace(
+        system,
+        fan_fraction=0.0,
+        liquid_fraction=cooling.immersion_fraction,
+        rated_w=float(power.fanless_w(system.rated_w, system.fan_fraction)),
+    )
 
 
 def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> ItPower:
@@ -104,19 +109,6 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
     scaleup = power.together_w(used_units, system.scaleup_w)
     interfaces = power.together_w(used_units * system.nics, system.nic_w)
     electronics = accelerators + host + scaleup + interfaces
-
-    standing_w = system.psu_fixed_w or 0.0
-    idle_unit = power.node_w(
-        circumstances.machine.accelerator.idle_w,
-        system.devices,
-        system.host_w,
-        system.nics,
-        system.nic_w,
-        system.scaleup_w,
-        system.fan_fraction,
-        system.psu_efficiency,
-        standing_w,
-    )
 
     network = wiring(fabric, system.scaleout_bytes_per_s, fleet.devices).network_w
     store = power.storage_w(
@@ -134,11 +126,30 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
             electronics,
             system.fan_fraction,
             system.psu_efficiency,
-            used_units * standing_w + smoothing_loss_w(circumstances, work, fleet),
+            used_units * (system.psu_fixed_w or 0.0) + smoothing_loss_w(circumstances, work, fleet),
         ),
         network_w=network,
         storage_w=power.together_w(share, store),
-        idle_and_spare_w=power.together_w(fleet.units - used_units, idle_unit),
+        idle_and_spare_w=power.together_w(
+            fleet.units - used_units, unit_w(system, circumstances.machine.accelerator.idle_w)
+        ),
+    )
+
+
+def unit_w(system: System, device_w: ArrayLike, standing_w: FloatArray | None = None) -> FloatArray:
+    """Power of a purchase unit whose devices draw so much each; ``standing_w`` is what its supplies lose at any load,
+    unless that is what the profile says. [W]
+    """
+    return power.node_w(
+        device_w,
+        system.devices,
+        system.host_w,
+        system.nics,
+        system.nic_w,
+        system.scaleup_w,
+        system.fan_fraction,
+        system.psu_efficiency,
+        (system.psu_fixed_w or 0.0) if standing_w is None else standing_w,
     )
 
 

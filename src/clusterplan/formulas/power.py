@@ -473,6 +473,30 @@ def capped_w(
 
 
 @formula
+def fanless_w(rated_w: ArrayLike, fan_fraction: ArrayLike) -> FloatArray:
+    r"""Maximum power of a unit whose fans are taken out, as in a tank.
+
+    Parameters
+    ----------
+    rated_w : array_like
+        Maximum power with its fans, by its data sheet. [W]
+    fan_fraction : array_like
+        As for :func:`node_w`.
+
+    Returns
+    -------
+    ndarray
+        :math:`P (1 - \varphi)`: supplies that are there for the fans lose nothing either. [W]
+
+    Examples
+    --------
+    >>> float(fanless_w(10e3, 0.25))
+    7500.0
+    """
+    return as_float(rated_w) * (1 - as_float(fan_fraction))
+
+
+@formula
 def nameplate_w(
     rated_w: ArrayLike, units: ArrayLike, provision_fraction: ArrayLike, capped_w: ArrayLike = 0.0
 ) -> FloatArray:
