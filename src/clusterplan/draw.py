@@ -83,13 +83,14 @@ def draw(circumstances: Circumstances, work: Work, outcome: Run) -> Draw:
         )
     )
     nodes, racks = system.node_devices / system.devices, 1 / system.racks
-    everything = power.nameplate_w(system.rated_w, fleet.units, WHOLE)
+    rated = electricity.rated_w(circumstances.machine.system, circumstances.cooling)
+    everything = power.nameplate_w(rated, fleet.units, WHOLE)
 
     def level(part: float) -> Level:
         return Level(
             mean_w=power.together_w(part, mean),
             p95_w=power.together_w(part, p95),
-            nameplate_w=power.together_w(part, system.rated_w),
+            nameplate_w=power.together_w(part, rated),
         )
 
     return Draw(

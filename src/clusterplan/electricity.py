@@ -26,9 +26,8 @@ def energy_of(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
     system = housed(system, circumstances.cooling)
     it = _it_power(circumstances, work, fleet, progress, share)
     mean_it = it.total_w
-    nodes_peak = power.nameplate_w(
-        system.rated_w, fleet.units, operations.provision_fraction, _capped_w(circumstances, system)
-    )
+    rated = rated_w(circumstances.machine.system, circumstances.cooling)
+    nodes_peak = power.nameplate_w(rated, fleet.units, operations.provision_fraction, _capped_w(circumstances, system))
     peak_it = power.peak_w(nodes_peak + it.network_w + it.storage_w, mean_it)
     supply = building.supply(site, mean_it, peak_it)
     year = building.cooling_year(site, circumstances.cooling, system.liquid_fraction)
@@ -90,12 +89,14 @@ def housed(system: System, cooling: Cooling) -> System:
     """The system as a cooling design holds it: in a tank it has no fans and gives its heat to the liquid."""
     if cooling.immersion_fraction is None:
         return system
-    return replace(
-        system,
-        fan_fraction=0.0,
-        liquid_fraction=cooling.immersion_fraction,
-        rated_w=float(power.fanless_w(system.rated_w, system.fan_fraction)),
-    )
+    return replace(system, fan_fraction=0.0, liquid_fraction=cooling.immersion_fraction)
+
+
+def rated_w(system: System, cooling: Cooling) -> ArrayLike:
+    """Nameplate of a purchase unit as a cooling design holds it: in a tank without its fans. [W]"""
+    if cooling.immersion_fraction is None:
+        return system.rated_w
+    return power.fanless_w(system.rated_w, system.fan_fraction)
 
 
 def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> ItPower:
