@@ -277,3 +277,37 @@ def test_operands_are_cast_before_each_pass(monkeypatch):
     rate = device.memory_bytes_per_s * device.memory_efficiency
     without = priced(TINY, on=on, precision="fp8").compute_s[0, DENSE]
     assert_allclose(cast - without, 4 * (inputs + gradients) / rate)
+
+
+def test_vector_work_by_head():
+    """Each operand is moved once each way, times what the software moves of it."""
+    on = machine(changes=NO_HOST.items())
+    device, stack = on.accelerator, on.stack
+    shape = shapes.layer_shape(TINY_MOE, "moe", cuts(), 2048, question(TINY_MOE, on).software)
+    moved = sum(
+        float((v.forward_bytes + v.backward_bytes)[0])
+        * (stack.permutation_traffic if v.is_permutation else stack.vector_traffic)
+        for v in shape.vectors
+    )
+    expected = moved / (device.memory_bytes_per_s * device.memory_efficiency)
+    assert_allclose(priced(TINY_MOE, on=on).memory_bound_s[0, MOE], expected)
+    assert stack.permutation_traffic != stack.vector_traffic
+
+
+def test_layers_between_kept_inputs_are_restored_together():
+    every, second = cuts(recompute="full"), replace(cuts(recompute="full"), checkpoint_layers=np.array([2]))
+    one, two, whole = (priced(TINY, some) for some in (every, second, cuts()))
+    held = whole.saved_bytes[0, DENSE]
+    size = 2 * 2048 * 1024  # the input of a layer
+    assert_allclose([one.saved_bytes[0, DENSE], two.saved_bytes[0, DENSE]], [size, size / 2])
+    assert_allclose([t.working_bytes[0, DENSE] for t in (one, two)], [held - size, 2 * held - size])
+
+
+def test_experts_cut_by_tensor_parallel_gather_their_tokens():
+    on = machine(changes=[("stack", {"tp_hidden_fraction": 0.0, "host_s_per_layer": 0.0})])
+    ask, some = question(TINY_MOE, on), cuts(tp=2, etp=[1, 2])
+    alone, cut = price_layers(ask, some).tp_exposed_s[:, MOE]
+    tokens = 2048 / 2 * 2  # of a device after sequence parallelism, each to two experts
+    gathered = np.array([2.0 * (tokens * 2) * 1024])
+    ring = group(ask, np.array([2]), np.array([1])).time_s("all_gather", gathered)
+    assert_allclose(cut - alone, 4 * ring[0])  # gathered and scattered, forward and backward

@@ -184,3 +184,8 @@ def test_array_equals_scalars(name):
 
 def test_no_mixer_no_operators():
     assert mixed(Layer(ffn=4096)).operators == ()
+
+
+def test_states_are_kept_once_in_a_chunk():
+    (state,) = (scan for scan in mixed(LAYERS["mamba"]).scans if scan.name == "state")
+    assert_allclose(state.saved_bytes, 4 * (2048 / 256) * 2048 * 16)

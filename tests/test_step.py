@@ -365,3 +365,31 @@ def test_devices_share_the_memory_of_their_host():
     moved = (stack.gradient_bytes + stack.weight_bytes) / (0.8 * system.host_link_bytes_per_s)
     updated = stack.optimizer_traffic_bytes / (0.7 * system.host_memory_bytes_per_s / 8)
     assert_allclose(time.optimizer_s, owned * (moved + updated))
+
+
+@pytest.mark.parametrize("faster", [1, 10])
+def test_copies_to_the_host_hide_behind_the_work(faster):
+    """Nine tenths of them, as long as there is so much work."""
+    link = faster * machine().system.host_link_bytes_per_s
+    on = machine(changes=[("system", {"host_link_bytes_per_s": link})])
+    ask = question(replace(TINY, hidden=8192, ffn=32768), on, seq_len=2048)
+    time = evaluated(ask, cuts(), layouts(batch=64, offload="activations")).time
+    saved = price_layers(ask, cuts()).saved_bytes[0] @ step.model_counts(ask)
+    sent = 2 * 64 * saved / (0.8 * link)
+    assert_allclose(time.offload_exposed_s, sent - np.minimum(0.9 * sent, time.compute_s))
+
+
+def test_both_directions_hold_a_stage_each():
+    ask = question(TINY, machine())
+    plain, both = (held(ask, cuts(), layouts(pp=2, dp=4, schedule=way)) for way in ("1f1b", "dualpipe"))
+    assert_allclose(both.weights_bytes, 2 * plain.weights_bytes)
+    assert_allclose(both.gradients_bytes, 2 * plain.gradients_bytes)
+    assert_allclose(both.optimizer_bytes, plain.optimizer_bytes)
+
+
+def test_a_node_waits_for_nobody():
+    ask = question(TINY, machine(), batch=512)
+    time = evaluated(ask, cuts(), layouts(dp=[8, 64], batch=512)).time
+    noise = ask.machine.stack.step_noise_fraction
+    without = time.total_s - time.jitter_s
+    assert_allclose(time.jitter_s, without * noise * np.sqrt(2 * np.log([1, 8])), atol=1e-12)

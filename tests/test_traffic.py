@@ -110,3 +110,14 @@ def test_what_context_parallel_ranks_send_by_head():
     found = sent(question(TINY, machine()), cuts(cp=2), layouts(dp=4, batch=64))
     keys_and_values = 2 * 2048 * 2 * 8 * 128
     assert_allclose(found.sent_bytes["cp"].sum(), 8 * (64 / 4) * 3 * keys_and_values / 2)
+
+
+def test_what_shard_groups_send_by_head():
+    """Two nodes, each of which shares all: gathered and reduced inside, the pieces all-reduced between the nodes."""
+    ask = question(TINY, machine())
+    found = sent(ask, cuts(), layouts(dp=16, sharding="hsdp", batch=16))
+    parameters = float(price_layers(ask, cuts()).dense_parameters[0] @ step.model_counts(ask))
+    stack = ask.machine.stack
+    gathered = 2 * stack.weight_bytes + stack.gradient_message_bytes  # one micro-batch: forward, backward; reduced
+    assert_allclose(found.sent_bytes["dp"][0], parameters * gathered * 7 / 8)
+    assert_allclose(found.sent_bytes["dp"][1:].sum(), 2 * parameters / 8 * stack.gradient_message_bytes / 2)

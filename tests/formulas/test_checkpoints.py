@@ -163,3 +163,7 @@ def test_whole_and_incremental_checkpoints():
     assert saved_bytes(8e12, 1) == restored_bytes(8e12, 1) == 8e12
     assert_allclose(saved_bytes(8e12, [0.1, 0.5]), [0.8e12, 4e12])
     assert_allclose(restored_bytes(8e12, [0.1, 0.5]), [8.8e12, 12e12])
+
+
+def test_longest_interval_is_rounded_down():
+    assert_array_equal(whole_steps_interval_s([47, 47, np.inf], 10, 0, [46, 3600, 59]), [40, 50, 50])

@@ -190,3 +190,9 @@ def test_scans_run_at_a_share_of_products():
 def test_copies_to_the_host_go_both_ways():
     there = 50e9 / (62.5e9 * compute.COPY_EFFICIENCY)
     assert_allclose(compute.offload_s([0, 50e9], 62.5e9), [0, 2 * there])
+
+
+def test_tiles_over_the_edge_are_narrower():
+    # A row and a column more than one tile: four whole tiles for a quarter of the work, narrower ones for half.
+    assert_allclose(compute.product_efficiency(129, 257, 1e9, 0, 128, 256, 1, 0), 0.5)
+    assert_allclose(compute.product_efficiency(128, 256, 1e9, 0, 128, 256, 1, 0), 1)

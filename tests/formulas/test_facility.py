@@ -9,6 +9,7 @@ from clusterplan.formulas.facility import (
     distribution_fraction,
     energy_reuse_effectiveness,
     facility_w,
+    makeup_l_per_kwh,
     part_load_efficiency,
     part_w,
     pue,
@@ -113,3 +114,7 @@ def test_heat_reuse_of_esif():
 
 def test_no_heat_sold_leaves_pue():
     assert energy_reuse_effectiveness(1.2, reused_fraction(0, 0.4, 1.2)) == 1.2
+
+
+def test_salts_are_drained_with_a_part_of_the_water():
+    assert_allclose(makeup_l_per_kwh(1.5, [2, 4, 1e9]), [3, 2, 1.5])

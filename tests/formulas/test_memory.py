@@ -73,3 +73,8 @@ def test_array_equals_scalars():
         lambda x, n: memory.usable_bytes(x, n / 100),
     ):
         assert_allclose(function(shape, shards), alone(function))
+
+
+def test_host_gets_what_is_not_resident():
+    assert_allclose(memory.resident_micro_batches([8, 8, 1], [10, 10, 1], [False, True, True]), [8, 0.2, 1])
+    assert_allclose(memory.host_bytes(12e9, 1e9, 8, [8, 0.2]), [12e9, 12e9 + 7.8e9])

@@ -18,6 +18,7 @@ from clusterplan.formulas.power import (
     energy_kwh,
     exceeded_w,
     fabric_w,
+    fanless_w,
     floored_fraction,
     hall_nameplate_w,
     hall_p95_w,
@@ -289,3 +290,13 @@ def test_overhead_has_what_supplies_lose_at_no_load():
 
 def test_meters_count_kilowatt_hours():
     assert_allclose(energy_kwh(energy_j([1e3, 2e6], 3600)), [1, 2000])
+
+
+def test_hall_follows_its_units_as_far_as_they_go_together():
+    assert_allclose(hall_p95_w(1e6, 100, 9000, 8000, [0, 0.5, 1]), [1e6, 1.05e6, 1.1e6])
+    assert hall_p95_w(1e6, 100, 7000, 8000, 1) == 1e6
+
+
+def test_a_tank_has_no_fans():
+    whole = node_w(700, 8, 1200, 8, 25, 300, 0.15, 0.95)
+    assert_allclose(fanless_w(whole, 0.15), node_w(700, 8, 1200, 8, 25, 300, 0, 0.95))
