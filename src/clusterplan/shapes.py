@@ -87,16 +87,9 @@ def _feed_forward(model: Model, cut: Share, width: float, name: str) -> list[Ope
 def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operator]:
     """Router, exchange of tokens, grouped products of the local experts."""
     h = model.hidden
-    ep, etp = cuts.ep.astype(float), cuts.etp.astype(float)
-    local_experts = moe.experts / ep
     routed = cut.shared_tokens * moe.visited  # tokens that one device sends, and on the mean receives
-    received = routed * etp
-    factor = 2 if model.gated_mlp else 1
-    local = moe.ffn / etp
-    exchange = ELEMENT_BYTES * routed * h
-    gathered = ELEMENT_BYTES * received * h
+    received = routed * cuts.etp.astype(float)
     choices = float(moe.experts + moe.zero_experts)
-    activated = received * local
     parts: list[Operator] = [
         product("router", "router", cut.shared_tokens, choices, h, bias=choices if moe.router_bias else 0.0),
         vector(
@@ -107,12 +100,25 @@ def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operato
             backward=4 * routed * h,
             is_permutation=True,
         ),
+        *_expert_messages(moe, ELEMENT_BYTES * routed * h, ELEMENT_BYTES * received * h),
+        *_grouped_products(model, moe, received, cut, cuts),
+    ]
+    if moe.shared_ffn:
+        parts += _feed_forward(model, cut, moe.shared_ffn, "shared expert")
+    if moe.shared_gate:
+        parts.append(product("shared expert gate", "router", cut.shared_tokens, 1.0, h))
+    return parts
+
+
+def _expert_messages(moe: Experts, exchanged_bytes: FloatArray, gathered_bytes: FloatArray) -> list[Message]:
+    """Tokens to their experts and back; ranks that cut an expert between them gather and scatter what it gets."""
+    return [
         *(
             Message(
                 name=f"expert {name}",
                 group="ep",
                 collective="all_to_all",
-                bytes=exchange,
+                bytes=exchanged_bytes,
                 forward=1,
                 backward=1,
                 copies=moe.visited,
@@ -120,8 +126,23 @@ def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operato
             )
             for name in ("dispatch", "combine")
         ),
-        Message(name="expert gather", group="etp", collective="all_gather", bytes=gathered, forward=1, backward=1),
-        Message(name="expert scatter", group="etp", collective="reduce_scatter", bytes=gathered, forward=1, backward=1),
+        Message(
+            name="expert gather", group="etp", collective="all_gather", bytes=gathered_bytes, forward=1, backward=1
+        ),
+        Message(
+            name="expert scatter", group="etp", collective="reduce_scatter", bytes=gathered_bytes, forward=1, backward=1
+        ),
+    ]
+
+
+def _grouped_products(model: Model, moe: Experts, received: FloatArray, cut: Share, cuts: Cuts) -> list[Operator]:
+    """The local experts, on the tokens that a device receives."""
+    h = model.hidden
+    local_experts = moe.experts / cuts.ep.astype(float)
+    factor = 2 if model.gated_mlp else 1
+    local = moe.ffn / cuts.etp.astype(float)
+    activated = received * local
+    return [
         vector("expert input", "moe_input", received, saved=received * h, saved_element_bytes=cut.input_bytes),
         product(
             "expert up",
@@ -154,11 +175,6 @@ def _experts(model: Model, moe: Experts, cut: Share, cuts: Cuts) -> list[Operato
             saved=False,
         ),
     ]
-    if moe.shared_ffn:
-        parts += _feed_forward(model, cut, moe.shared_ffn, "shared expert")
-    if moe.shared_gate:
-        parts.append(product("shared expert gate", "router", cut.shared_tokens, 1.0, h))
-    return parts
 
 
 def _part(

@@ -35,7 +35,7 @@ def test_nothing_kept():
 
 
 # Korthikanti et al., 2022, section 4.1: s b h (34 + 5 a s / h) bytes a layer; GPT-3: 96 layers, h 12,288, 96 heads,
-# s 2,048, b 1: 2.75 GiB a layer, of which the first of eight stages of twelve layers keeps eight micro-batches
+# s 2,048, b 1: 2.67 GiB a layer, of which the first of eight stages of twelve layers keeps eight micro-batches
 def test_gpt3_first_stage():
     layer = 2048 * 12288 * (34 + 5 * 96 * 2048 / 12288)
     assert_allclose(layer / 2**30, 2.67, rtol=0.01)

@@ -19,7 +19,7 @@ WATER_J_PER_M3_K = 4.16e6
 
 KELVIN = 273.15
 EVAPORATOR_APPROACH_K = 2.5
-"""Assumed: refrigerant below the chilled water that it makes."""
+"""Assumed: refrigerant below the chilled water that it makes, 2 to 3."""
 MAX_COP = 25.0
 """Assumed: no machine does better, however small its lift; keeps the Carnot form finite at zero lift."""
 
