@@ -23,9 +23,10 @@ from clusterplan.hardware import Accelerator, Stack
 from clusterplan.layer import price_layers
 from clusterplan.layout import Cuts, Layouts
 from clusterplan.measured import Measured
+from clusterplan.stated import layout_of
 from clusterplan.trace import KINDS
 from clusterplan.units import to_si
-from clusterplan.validate import Errors, Judge, errors, layout_of
+from clusterplan.validate import Errors, Judge, errors
 
 NOISE = 0.03
 """Spread of repeated measurements of one configuration, relative (published repeats spread 1.2 to 5.5 %)."""
