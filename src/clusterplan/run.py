@@ -123,7 +123,8 @@ TERMS = {
 
 def _no_price(prices: Prices, system: str) -> str:
     figure, called = TERMS[prices.rent_term] if prices.basis == "rent" else ("system_usd", "price")
-    return f"price list {prices.name} has no {called} of {system}; --set prices.{figure}.{system}=USD gives one"
+    other = "; it has a rent: --set prices.basis=rent" if is_priced(replace(prices, basis="rent"), system) else ""
+    return f"price list {prices.name} has no {called} of {system}; --set prices.{figure}.{system}=USD gives one{other}"
 
 
 # Composition ----------------------------------------------------------------------------------------------------------

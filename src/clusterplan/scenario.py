@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
@@ -39,7 +39,7 @@ from clusterplan.reading import Defaults, Record, change, parse_toml, read, show
 from clusterplan.site import Cooling, Operations, Prices, Site
 from clusterplan.trace import NOT_READ, Figure, figures
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
-from clusterplan.workload import Format, Job, Model
+from clusterplan.workload import SAME_FORMATS, Format, Job, Model
 
 Objective = Literal["wall", "cost", "energy", "carbon", "water", "devices"]
 """What a plan is chosen by: the least of it."""
@@ -90,7 +90,8 @@ class Scenario:
     objective: Objective | None = None
     confidence: float | None = None
     """Probability with which the deadline is to be met."""
-    precision: Format | None = None
+    precision: str | None = None
+    """A format, or another name of one (:data:`~clusterplan.workload.SAME_FORMATS`)."""
     seq_len: int | None = None
     global_batch: int | None = None
     """Sequences of one optimizer step."""
@@ -384,6 +385,10 @@ def _entry(name: str, key: str, value: Any, where: str) -> Any:
             Recomputation.parse(text)
         except ClusterplanError as problem:
             raise ClusterplanError(problem.message, where=where, nearest=problem.nearest) from None
+    if name == "precision":
+        text = text.lower()
+        if text in SAME_FORMATS:
+            return text
     if name in _CHOICES and text not in _CHOICES[name]:
         found = unknown(f"must be {', '.join(_CHOICES[name])}, not {shown(text)}", text, _CHOICES[name])
         raise ClusterplanError(found.message.split(";")[0], where=where, nearest=found.nearest)
@@ -679,6 +684,9 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     scenario = dataclasses.replace(scenario, hardware=names if scenario.hardware else ())
 
     job = _job(scenario, model, notes, active_parameters)
+    if scenario.global_batch is not None and (scenario.batch_low or job.global_batch) * job.seq_len > job.tokens:
+        text = f"one step of so many sequences of {job.seq_len:,} tokens has more than the run's {job.tokens:,.0f}"
+        raise ClusterplanError(text, where=option("global_batch"))
     if scenario.batch_ramp is not None and parse_ramp(scenario.batch_ramp)[0] > job.global_batch:
         text = f"a batch grows from the first step on, and that of this run has {job.global_batch:,} sequences"
         raise ClusterplanError(text, where=option("batch_ramp"))
@@ -726,6 +734,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
             *taken,
             *warnings,
             *_unmeasured(hardware),
+            *_same_format(scenario.precision),
             *_not_read([*parts, site, cooling, prices, storage]),
             *_old_prices(prices),
         ),
@@ -781,6 +790,13 @@ def _unmeasured(hardware: Iterable[Machine]) -> list[str]:
         f"no training run on {', '.join(names)} is known: constants are not fitted to one, and the interval of step "
         f"times is wider (by {more}, in quadrature)"
     ]
+
+
+def _same_format(given: str | None) -> list[str]:
+    """One line about a format that is priced as another."""
+    if given not in SAME_FORMATS:
+        return []
+    return [f"{given} is priced as {SAME_FORMATS[given]}: no measurement of a run tells them apart"]
 
 
 def _not_read(records: Sequence[Any]) -> list[str]:
@@ -932,11 +948,12 @@ def _job(scenario: Scenario, model: Model, notes: _Taken, active_parameters: Cal
         source = defaults.sources.get("batch_tokens", "")
         why = f"a target of {defaults.batch_tokens:,.0f} tokens a step: {source}"
         batch = notes.default("global_batch", max(1, round(defaults.batch_tokens / seq_len)), why)
+    given = scenario.precision or notes.default("precision", defaults.precision)
     return Job(
         tokens=tokens,
         seq_len=seq_len,
         global_batch=batch,
         batch_low=scenario.batch_low,
         batch_fixed=scenario.batch_fixed and scenario.global_batch is not None and scenario.batch_low is None,
-        precision=scenario.precision or notes.default("precision", defaults.precision),
+        precision=cast("Format", SAME_FORMATS.get(given, given)),
     )

@@ -29,9 +29,9 @@ from clusterplan.layout import (
 )
 from clusterplan.measured import Measured
 from clusterplan.shapes import limits
-from clusterplan.workload import Attention, Experts, Format, Job, Model
+from clusterplan.workload import SAME_FORMATS, Attention, Experts, Format, Job, Model
 
-FORMATS = {"mxfp8": "fp8", "nvfp4": "fp4", "fp32": "", **{name: name for name in get_args(Format)}}
+FORMATS = {**SAME_FORMATS, "fp32": "", **{name: name for name in get_args(Format)}}
 """Formats of tables as formats of ours; the empty one is not modelled."""
 
 UNKNOWN_STACK = "megatron-core"

@@ -10,7 +10,7 @@ from clusterplan import __version__
 from clusterplan.report.blocks import COLUMN, Block, Document
 from clusterplan.report.quantities import currency_sign, said
 from clusterplan.report.question import question_block
-from clusterplan.report.remarks import counts_said, reason, remark_blocks
+from clusterplan.report.remarks import common_warnings, counts_said, reasons, remark_blocks
 
 COMPARISON = "clusterplan/compare-1"
 
@@ -131,7 +131,7 @@ def comparison_blocks(document: Document) -> Iterator[Block]:
         )
         if marked:
             yield Block(rows=(("", "* best of the row"),), are_notes=True)
-    common = set.intersection(*(set(column["warnings"]) for column in columns)) if len(columns) > 1 else set()
+    common = common_warnings(columns)
     for name, column in zip(names, columns, strict=True):
         if not column["feasible"]:
             yield Block(title=f"{name}: no feasible plan", rows=_reason_rows(column, common), are_notes=True)
@@ -147,8 +147,7 @@ def comparison_blocks(document: Document) -> Iterator[Block]:
 
 def _reason_rows(document: Document, common: Container[str]) -> tuple[tuple[str, str], ...]:
     """Why a column has no plan; warnings that all columns have are no reason."""
-    own = [text for text in document["warnings"] if text not in common]
-    texts = [reason(one) for one in document["blocking"]] or own
+    texts = reasons({**document, "warnings": [text for text in document["warnings"] if text not in common]})
     if counts := counts_said(document["rejected"]):
         texts.append(f"refused: {counts}")
     return tuple(("", text) for text in texts)

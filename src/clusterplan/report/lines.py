@@ -9,6 +9,7 @@ from typing import Any
 
 from clusterplan.report.blocks import Document
 from clusterplan.report.plain import joined, leaves
+from clusterplan.report.remarks import common_warnings, reasons
 
 
 def rows_of(document: Document) -> list[dict[str, Any]]:
@@ -18,7 +19,9 @@ def rows_of(document: Document) -> list[dict[str, Any]]:
     if "points" in document:
         return list(document["points"])
     if "columns" in document:
-        return [row for column in document["columns"] for row in rows_of(column)[:1]]
+        shared = common_warnings(document["columns"])
+        columns = [{**one, "warnings": [w for w in one["warnings"] if w not in shared]} for one in document["columns"]]
+        return [row for column in columns for row in rows_of(column)[:1]]
     if "parts" in document:
         parts = [{"choice": f"part {number}", **part} for number, part in enumerate(document["parts"], 1)]
         totals = [("total", document["total"]), ("best single type", document["best_single"])]
@@ -35,7 +38,7 @@ def rows_of(document: Document) -> list[dict[str, Any]]:
     if document["plan"] is None:
         return [
             {"choice": "none", "hardware": joined(document["inputs"].get("hardware")), "feasible": False}
-            | {"blocking": document["blocking"]}
+            | {"blocking": document["blocking"], "why": "; ".join(reasons(document))}
         ]
     chosen = {"choice": "chosen", "feasible": document["feasible"], "blocking": document["blocking"], "why": ""}
     others = [

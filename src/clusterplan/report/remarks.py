@@ -29,6 +29,16 @@ def reason(blocking: Document) -> str:
     return f"{blocking['constraint']}: {', '.join(parts)}" if parts else str(blocking["constraint"])
 
 
+def reasons(document: Document) -> list[str]:
+    """Why an answer has no plan, a text each: what stood in the way, or the warnings where nothing was looked at."""
+    return [reason(one) for one in document["blocking"]] or list(document["warnings"])
+
+
+def common_warnings(columns: Sequence[Document]) -> set[str]:
+    """Warnings that all columns of a comparison have: they are no reason why one of them has no plan."""
+    return set.intersection(*(set(column["warnings"]) for column in columns)) if len(columns) > 1 else set()
+
+
 def _off(required: float | None, best: float | None) -> str:
     """How far the best is beyond what was asked, relative; a factor where it is far, nothing where it keeps to it.
 
