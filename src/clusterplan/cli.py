@@ -105,7 +105,9 @@ OPTIONS: dict[str, Any] = {
     "stack": _text("--stack", "NAME", "Profile of the training software."),
     "fabric": _text("--fabric", "NAME", "Profile of the network between systems."),
     "storage": _text("--storage", "NAME", "Profile of the storage."),
-    "precision": _text("--precision", "FORMAT", "Format of matrix products: bf16, fp16, fp8 (mxfp8), fp4 (nvfp4), int8."),
+    "precision": _text(
+        "--precision", "FORMAT", "Format of matrix products: bf16, fp16, fp8 (mxfp8), fp4 (nvfp4), int8."
+    ),
     "seq_len": _text("--seq-len", "N", "Tokens of a sequence."),
     "global_batch": _text("--global-batch", "N|A:B", "Sequences of a step, exactly, or fewest and most."),
     "batch_ramp": _text("--batch-ramp", "N:TOKENS", "Sequences of the first step, and tokens until all: 256:100B."),

@@ -21,7 +21,7 @@ import numpy as np
 
 from clusterplan import __version__, draw, electricity, layer, run, step
 from clusterplan.errors import ClusterplanError
-from clusterplan.outcome import Cost, ItPower
+from clusterplan.outcome import Cost, ItPower, Purchase
 from clusterplan.plan import Answer, Plan, plan_document
 from clusterplan.trace import Call, Figure, recording, section
 from clusterplan.units import to_si, unit_of
@@ -39,6 +39,7 @@ SUMS: Mapping[str, tuple[str, ...]] = {
     "carbon.embodied_kg_co2e": tuple(f"carbon.{name}_kg_co2e" for name in ("accelerators", "hosts", "building")),
     "carbon.total_kg_co2e": ("carbon.operational_kg_co2e", "carbon.embodied_kg_co2e"),
     "cost.total_usd": tuple(f"cost.{part.name}" for part in fields(Cost) if part.name.endswith("_usd")),
+    "cost.purchase.bought_usd": tuple(f"cost.purchase.{part.name}" for part in fields(Purchase)),
 }
 """Totals, and the parts of which they are the sum."""
 
@@ -82,6 +83,12 @@ RULES: Mapping[str, Rule] = {
     "cost.break_even_utilisation_fraction": Rule(
         "what owning pays for what was bought, at full use ÷ (rented − the rest of what owning pays)",
         ("cost.owned_usd", "cost.rented_usd"),
+    ),
+    "cost.purchase.systems_usd": Rule("purchase units × price of one", ("units",)),
+    "cost.purchase.network_usd": Rule("devices × price of the network of one", ("devices",)),
+    "cost.purchase.storage_usd": Rule("the run's share of the storage × its price"),
+    "cost.purchase.building_usd": Rule(
+        "peak power of the equipment × price of a watt × factor of the cooling design", ("energy.peak_it_w",)
     ),
     "layout.micro_batches": Rule(
         "sequences ÷ (replicas × sequences of a micro-batch)",

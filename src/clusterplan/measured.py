@@ -127,6 +127,9 @@ def parse_measured(text: str, where: str) -> list[Measured]:
         columns = reader.fieldnames or ()
         missing = [name for name in _REQUIRED if name not in columns]
         if missing:
+            other = next((sign for sign in (";", "\t") if sign in (columns[0] if len(columns) == 1 else "")), "")
+            if other:
+                raise ClusterplanError(f"has cells between {other!r}, not between commas", where=where)
             raise ClusterplanError(f"has no column {' and no column '.join(missing)}", where=where)
         twice = next((name for name in columns if name in _TYPES and columns.count(name) > 1), None)
         if twice:

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from clusterplan.formulas import cost
-from clusterplan.outcome import Circumstances, Cost, Run
-from clusterplan.run import cost_of, is_priced
+from clusterplan.outcome import Circumstances, Cost, Purchase, Run
+from clusterplan.run import cost_of, is_priced, purchase_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,8 @@ class Money:
     """Cost with rented machines; None if the price list has no rent. [USD]"""
     owned_usd: float | None
     """Cost with machines of one's own; None if the price list has no price. [USD]"""
+    purchase: Purchase | None
+    """What machines of one's own cost before the first step; None if the price list has no price."""
     break_even_utilisation_fraction: float | None
     """Share of the owned hours that must carry paid work for owning to cost no more than renting; above 1 never."""
 
@@ -70,6 +72,7 @@ def money(circumstances: Circumstances, outcome: Run) -> Money:
         high_usd=at("high"),
         rented_usd=None if rented is None else _total(rented),
         owned_usd=None if owned is None else _total(owned),
+        purchase=None if owned is None else purchase_of(circumstances, outcome),
         break_even_utilisation_fraction=even,
     )
 

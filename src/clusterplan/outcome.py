@@ -344,6 +344,25 @@ class Carbon:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Purchase:
+    """What an owner pays before the first step; the parts add up. 0 for what the price list has by the month."""
+
+    systems_usd: FloatArray
+    """Systems, idle and spare ones too. [USD]"""
+    network_usd: FloatArray
+    """Switches, optics and cables. [USD]"""
+    storage_usd: FloatArray
+    """The run's share of the storage. [USD]"""
+    building_usd: FloatArray
+    """Building with its power and cooling. [USD]"""
+
+    @property
+    def bought_usd(self) -> FloatArray:
+        """All that is bought. [USD]"""
+        return _sum(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """What the run costs; parts are None that the basis does not have, the others add up."""
 

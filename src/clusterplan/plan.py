@@ -478,6 +478,7 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
         "usd_per_million_tokens": _number(outcome.usd_per_million_tokens),
         "usd_per_device_h": _number(outcome.usd_per_device_h),
         **_object(plan.money),
+        "purchase": _object(plan.money.purchase, "bought_usd") if plan.money.purchase else None,
         "basis": prices.basis,
         "currency": prices.currency,
         "price_date": prices.date,

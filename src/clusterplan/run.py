@@ -19,7 +19,7 @@ from clusterplan.arrays import ArrayLike, FloatArray, IntArray
 from clusterplan.errors import ProfileError
 from clusterplan.formulas import batch, carbon, checkpoints, cost, finish, goodput, power, reliability
 from clusterplan.hardware import System
-from clusterplan.outcome import Carbon, Circumstances, Cost, Energy, Fleet, Progress, Run, Work
+from clusterplan.outcome import Carbon, Circumstances, Cost, Energy, Fleet, Progress, Purchase, Run, Work
 from clusterplan.site import Cooling, Operations, Prices
 
 BARRIER_S = 0.5
@@ -176,15 +176,24 @@ def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pro
 
 def cost_of(circumstances: Circumstances, outcome: Run) -> Cost:
     """What a run costs with other prices; all else is as it was."""
-    progress, storage = outcome.progress, circumstances.storage
-    share = checkpoints.store_share_fraction(
+    share = _store_share(circumstances, outcome.progress)
+    return _cost(circumstances, outcome.fleet, outcome.progress, outcome.energy, outcome.carbon, share)
+
+
+def purchase_of(circumstances: Circumstances, outcome: Run) -> Purchase:
+    """What an owner of the price list pays for a run's cluster and building, whoever else uses them later."""
+    return _purchase(circumstances, outcome.fleet, outcome.energy, _store_share(circumstances, outcome.progress))
+
+
+def _store_share(circumstances: Circumstances, progress: Progress) -> FloatArray:
+    storage = circumstances.storage
+    return checkpoints.store_share_fraction(
         _stored_bytes(circumstances),
         storage.capacity_bytes,
         progress.checkpoint_bytes,
         storage.write_bytes_per_s,
         progress.checkpoint_interval_s + progress.checkpoint_stall_s,
     )
-    return _cost(circumstances, outcome.fleet, progress, outcome.energy, outcome.carbon, share)
 
 
 def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_devices: IntArray) -> Fleet:
@@ -634,6 +643,22 @@ def _carbon(circumstances: Circumstances, fleet: Fleet, progress: Progress, ener
     )
 
 
+def _purchase(circumstances: Circumstances, fleet: Fleet, energy: Energy, share: FloatArray) -> Purchase:
+    """Prices of what is bought; the price list must have a price of the system."""
+    prices, none = circumstances.prices, np.zeros(np.shape(fleet.units))
+    price = prices.system_usd[circumstances.machine.system.name]
+    return Purchase(
+        systems_usd=cost.systems_capex_usd(fleet.units, price),
+        network_usd=cost.network_capex_usd(fleet.devices, 0, 0, 0, 0, prices.network_usd_per_device),
+        storage_usd=none
+        if prices.storage_usd_per_tb_month is not None
+        else share * cost.storage_capex_usd(circumstances.storage.capacity_bytes, prices.storage_usd_per_tb),
+        building_usd=none
+        if prices.colocation_usd_per_kw_month is not None
+        else cost.facility_capex_usd(energy.peak_it_w, prices.facility_usd_per_w, circumstances.cooling.capex_factor),
+    )
+
+
 def _cost(
     circumstances: Circumstances,
     fleet: Fleet,
@@ -677,15 +702,12 @@ def _cost(
         least = {"on-demand": prices.minimum_rent_s or 0.0, "1-year": YEAR_S, "3-year": 3 * YEAR_S}[prices.rent_term]
         parts["rent_usd"] = cost.rent_usd(fleet.devices, cost.billed_s(wall, least), price)
     else:
-        systems = cost.systems_capex_usd(fleet.units, price)
-        network = cost.network_capex_usd(fleet.devices, 0, 0, 0, 0, prices.network_usd_per_device)
-        it_capex = systems + network + store_capex
-        parts["machines_usd"] = machines(systems)
-        parts["network_usd"] = machines(network)
+        bought = _purchase(circumstances, fleet, energy, share)
+        it_capex = bought.systems_usd + bought.network_usd + store_capex
+        parts["machines_usd"] = machines(bought.systems_usd)
+        parts["network_usd"] = machines(bought.network_usd)
         if prices.colocation_usd_per_kw_month is None:
-            building = cost.facility_capex_usd(
-                energy.peak_it_w, prices.facility_usd_per_w, circumstances.cooling.capex_factor
-            )
+            building = bought.building_usd
             parts["facility_usd"] = owned(building, prices.facility_life_s, BUILDING_RESIDUAL)
             if energy.reused_kwh is not None and site.heat_usd_per_kwh:
                 parts["sold_heat_usd"] = cost.sold_heat_usd(energy.reused_kwh, site.heat_usd_per_kwh)

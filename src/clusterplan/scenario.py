@@ -37,7 +37,7 @@ from clusterplan.hardware import (
 from clusterplan.layout import OFFLOAD, Recomputation
 from clusterplan.reading import Defaults, Record, change, parse_toml, read, shown, unknown
 from clusterplan.site import Cooling, Operations, Prices, Site
-from clusterplan.trace import NOT_READ, Figure, figures
+from clusterplan.trace import GIVEN, NOT_READ, Figure, figures
 from clusterplan.units import Dimension, parse, parse_range, to_si, unit_of
 from clusterplan.workload import SAME_FORMATS, Format, Job, Model
 
@@ -737,6 +737,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
             *_same_format(scenario.precision),
             *_not_read([*parts, site, cooling, prices, storage]),
             *_old_prices(prices),
+            *_guessed_prices(prices, hardware),
         ),
         scenario=dataclasses.replace(scenario, model_text=text, assumed=tuple(notes.taken.values())),
         coolings=()
@@ -774,6 +775,18 @@ def _old_prices(prices: Prices) -> list[str]:
     if age <= OLD_DAYS:
         return []
     return [f"price list {prices.name} is of {prices.date}, {age:,} days ago; prices of machines fall every year"]
+
+
+def _guessed_prices(prices: Prices, hardware: Iterable[Machine]) -> list[str]:
+    """A line for each machine whose price nobody has quoted."""
+    if prices.basis != "own":
+        return []
+    told = []
+    for name in dict.fromkeys(one.system.name for one in hardware):
+        figure = prices.system_usd.get(name)
+        if isinstance(figure, Figure) and figure.origin.kind == "assumed" and figure.origin.source != GIVEN:
+            told.append(f"the price of {name} is assumed, not quoted: {figure.origin.source}")
+    return told
 
 
 def _unmeasured(hardware: Iterable[Machine]) -> list[str]:

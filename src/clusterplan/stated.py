@@ -28,6 +28,7 @@ from clusterplan.layout import (
     largest_stage,
 )
 from clusterplan.measured import Measured
+from clusterplan.reading import unknown
 from clusterplan.shapes import limits
 from clusterplan.workload import SAME_FORMATS, Attention, Experts, Format, Job, Model
 
@@ -40,6 +41,16 @@ UNKNOWN_STACK = "megatron-core"
 
 class SkipError(Exception):
     """A row that cannot be judged; the reason is its text."""
+
+
+def can_do(stack: Stack, row: Measured) -> bool:
+    """Whether the software has what a row says that its run used."""
+    precision = FORMATS.get(row.precision or "bf16", "bf16")
+    return (
+        (precision in stack.formats or precision in {"bf16", "fp16"})  # 16-bit formats run alike
+        and (row.sharding in stack.sharding or row.sharding not in SHARDING)
+        and (row.attention != "flash" or set(stack.attention_kernels) != {"eager"})
+    )
 
 
 class Questions:
@@ -67,9 +78,10 @@ class Questions:
     def stack(self, row: Measured) -> tuple[Stack, bool]:
         """Software of a row, and whether it is only assumed: the longest name that the row's framework contains."""
         words = (row.framework or "").lower()
-        named = [(len(w), s.name, s) for s in self.stacks for w in s.frameworks if w in words]
+        # Of releases under one name, the one that can do what the run did.
+        named = [(len(w), can_do(s, row), s.name, s) for s in self.stacks for w in s.frameworks if w in words]
         if named:
-            return max(named)[2], False
+            return max(named)[-1], False
         return self.catalog.load(Stack, UNKNOWN_STACK), True
 
     def machine(self, row: Measured, inferred: list[str]) -> tuple[Machine, bool]:
@@ -79,7 +91,9 @@ class Questions:
             having = self.unclear.get((row.accelerator or "").lower())
             if having:
                 raise SkipError(f"{row.accelerator} may be any of {', '.join(having)}")
-            raise SkipError(f"no profile of accelerator {row.accelerator}")
+            raise SkipError(
+                str(unknown(f"no profile of accelerator {row.accelerator}", row.accelerator or "", self.systems))
+            )
         stack, assumed = self.stack(row)
         if assumed:
             inferred.append(f"framework: {stack.name}")
@@ -124,7 +138,9 @@ class Questions:
         if precision not in machine.accelerator.gemm_efficiency and precision == "fp16":
             precision = "bf16"
         if not machine.accelerator.peak_flop_per_s(precision) or precision not in machine.accelerator.gemm_efficiency:
-            raise SkipError(f"no product efficiency of {machine.accelerator.name} in {row.precision}")
+            formats = ", ".join(name for name in FORMATS if FORMATS[name])
+            unheard = "" if row.precision in FORMATS else f"; formats are {formats}"
+            raise SkipError(f"no product efficiency of {machine.accelerator.name} in {row.precision}{unheard}")
         job = Job(
             tokens=1e12,
             seq_len=_given(row, "seq_len"),

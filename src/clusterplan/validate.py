@@ -22,6 +22,10 @@ from clusterplan.plan import verdict
 from clusterplan.stated import Questions, SkipError, layout_of, refuse_implausible, stated_schedule
 from clusterplan.units import BYTES_PER_GIB
 
+MOST_MFU = 1.2
+"""Assumed: a measured rate beyond so many times the dense peak is a slip; attention counted in full can make a little
+more than 1 of a causal run."""
+
 UNKNOWN_ERROR_FRACTION = 0.35
 """Half width of the 90 % interval where the software is not known (assumed: published rows of software without any
 fitted row lay 12 % off on the median and 56 % at the 90th percentile, most of them slower than predicted)."""
@@ -116,6 +120,11 @@ class Judge(Questions):
         held = step.stage_memory(question, cuts, layouts, stages)
         result = step.evaluate(question, cuts, table, layouts, stages)
         predicted = float(result.time.total_s[0])
+        if base.measured_step_s and (peaks := float(result.mfu[0]) * predicted / base.measured_step_s) > MOST_MFU:
+            raise SkipError(
+                f"{base.measured_step_s:.3g} s a step is {peaks:,.3g} times the peak of {row.accelerators:,} devices; "
+                "is it in seconds, and of the whole batch?"
+            )
         error = UNKNOWN_ERROR_FRACTION if assumed else float(machine.stack.step_error_fraction)
         heaviest = int(np.argmax(held.total_bytes[0]))
         device = float(held.total_bytes[0, heaviest]) / BYTES_PER_GIB

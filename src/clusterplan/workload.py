@@ -12,7 +12,7 @@ Format = Literal["bf16", "fp16", "fp8", "fp4", "int8"]
 """Number format of the matrix products."""
 
 SAME_FORMATS: Mapping[str, Format] = {"mxfp8": "fp8", "nvfp4": "fp4"}
-"""Other names of formats, by how their scales are laid out; no measurement tells them apart, so they are priced alike."""
+"""Other names of formats, by how their scales are laid out: priced alike, since no measurement tells them apart."""
 
 NormPlace = Literal["before", "after", "around"]
 """Where the norms of a part stand: before it, on its result, or both (sandwich)."""

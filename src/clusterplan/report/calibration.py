@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from clusterplan import __version__
@@ -13,6 +14,9 @@ from clusterplan.units import format_fraction
 if TYPE_CHECKING:
     from clusterplan.calibrate import Fitted, HeldOut
     from clusterplan.validate import Errors
+
+FAR = 3.0
+"""Standard deviations of the prior beyond which a constant has moved far."""
 
 CALIBRATION = "clusterplan/calibration-1"
 
@@ -86,6 +90,10 @@ def calibration_blocks(document: Document) -> Iterator[Block]:
             ("told", "whether the rows say something about it"),
         )
     )
+    far = [one["constant"] for one in document["constants"] if abs(one["moved_standard_deviations"]) > FAR]
+    if far:
+        text = f"further than {FAR:g} standard deviations: {', '.join(far)}; look whether the rows are what they say"
+        yield Block(title="Moved far", rows=(("", text),), are_notes=True)
     names = (
         ("rows of the fit, before", "before"),
         ("rows of the fit, after", "after"),
@@ -93,7 +101,12 @@ def calibration_blocks(document: Document) -> Iterator[Block]:
         ("sources held out, after", "held_out_after"),
     )
     errors = tuple(
-        (label, f"{one['rows']:,}", *(f"{one[key]:.1%}" for key in ("median", "p90", "worst")), f"{one['bias']:+.1%}")
+        (
+            label,
+            f"{one['rows']:,}",
+            *(f"{100 * one[key]:.1f} %" for key in ("median", "p90", "worst")),
+            f"{100 * one['bias']:+.1f} %",
+        )
         for label, one in ((label, document[name]) for label, name in names)
         if one
     )
@@ -104,4 +117,21 @@ def calibration_blocks(document: Document) -> Iterator[Block]:
         right=(1, 2, 3, 4, 5),
     )
     if document["written"]:
-        yield Block(title="Written", rows=tuple(("", file) for file in document["written"]), are_notes=True)
+        notes = (*document["written"], f"to plan with them: {_use(document['written'])}")
+        yield Block(title="Written", rows=tuple(("", text) for text in notes), are_notes=True)
+
+
+def _use(written: Sequence[str]) -> str:
+    """Options that take written profiles.
+
+    Examples
+    --------
+    >>> _use(["mine/accelerators/a-ours.toml", "mine/stacks/b-ours.toml"])
+    '--profiles mine --set system.accelerator=a-ours --stack b-ours'
+    """
+    files = [PurePath(one) for one in written]
+    options = {"accelerators": "--set system.accelerator=", "stacks": "--stack "}
+    taken: dict[str, str] = {}
+    for file in files:
+        taken.setdefault(options[file.parent.name], file.stem)
+    return " ".join([f"--profiles {files[0].parent.parent}", *(f"{option}{name}" for option, name in taken.items())])
