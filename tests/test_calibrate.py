@@ -8,7 +8,7 @@ import pytest
 import tomli_w
 from typer.testing import CliRunner
 
-from clusterplan import calibrate
+from clusterplan import calibrate, report
 from clusterplan.catalog import Catalog, check, measured_files
 from clusterplan.cli import app
 from clusterplan.hardware import Accelerator, Stack
@@ -124,6 +124,13 @@ def test_command(tmp_path):
     assert document["written"]
     again = CliRunner().invoke(app, ["calibrate", str(few), "--into", str(tmp_path / "own")])
     assert again.exit_code == 1  # nothing is overwritten without --force
+    text = report.render(document)
+    assert "to plan with them: --profiles" in text
+    far = document | {"constants": [one | {"moved_standard_deviations": -4.0} for one in document["constants"][:1]]}
+    assert "Moved far" not in report.render(
+        far | {"constants": [far["constants"][0] | {"moved_standard_deviations": 2}]}
+    )
+    assert "Moved far" in report.render(far)
 
 
 def test_nothing_to_fit(tmp_path):

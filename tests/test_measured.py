@@ -56,6 +56,7 @@ def test_a_wrong_cell_is_named_with_line_and_column(line, where, told):
     [
         ("id,source\na,b\n", "runs.csv", "has no column accelerator"),
         ("colour\nred\n", "runs.csv", "has no column id and no column source and no column accelerator"),
+        ("id;source;accelerator\na;b;c\n", "runs.csv", "has cells between ';', not between commas"),
         (f"{HEAD}\n", "runs.csv", "has a header but no row"),
         (f"{HEAD},layers\n", "runs.csv", "has the column layers twice"),
         (f"{HEAD}\na,b,c,1,1,1,,,9\n", "runs.csv: line 2", "has more cells than the header"),

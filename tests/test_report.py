@@ -497,6 +497,14 @@ def test_csv_of_a_comparison_has_a_column_each_line():
     rows = list(csv.DictReader(io.StringIO(render(compared(answer(), infeasible()), "csv"), newline="")))
     assert [row["feasible"] for row in rows] == ["true", "false"]
     assert rows[1]["blocking"].startswith("deadline: asked 120 days")
+    assert rows[1]["why"].startswith("deadline: asked 120 days")
+
+
+def test_csv_of_a_comparison_says_why_a_system_was_not_looked_at():
+    unpriced = infeasible(blocking=[], warnings=["old prices", "has no price"])
+    document = compared(answer(warnings=["old prices"]), unpriced)
+    rows = list(csv.DictReader(io.StringIO(render(document, "csv"), newline="")))
+    assert [row["why"] for row in rows] == ["", "has no price"]
 
 
 def test_csv_quotes_what_would_break_a_line():

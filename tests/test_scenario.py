@@ -240,6 +240,28 @@ def test_what_is_open_is_taken_from_defaults_and_named():
     assert assumed["site"].value == resolved.site.name
 
 
+@pytest.mark.parametrize(("given_name", "name"), [("mxfp8", "fp8"), ("NVFP4", "fp4"), ("BF16", "bf16")])
+def test_other_names_of_formats_are_priced_alike_with_one_warning(given_name, name):
+    scenario = ask(hardware="dgx-b200", precision=given_name)
+    found = answer(scenario)
+    assert found.job.precision == name
+    told = [text for text in found.warnings if "priced as" in text]
+    assert told == (
+        []
+        if name == "bf16"
+        else [f"{given_name.lower()} is priced as {name}: no measurement of a run tells them apart"]
+    )
+    assert scenario.precision == given_name.lower()  # a saved question keeps what was asked
+
+
+def test_a_price_that_nobody_quoted_is_warned_of():
+    told = [text for text in answer(ask(hardware="tpu-v5p-pod,dgx-h100")).warnings if "not quoted" in text]
+    assert [text.partition(":")[0] for text in told] == ["the price of tpu-v5p-pod is assumed, not quoted"]
+    assert "TPUs are not sold" in told[0]
+    own = ask(hardware="tpu-v5p-pod", sets=("prices.system_usd.tpu-v5p-pod=400000",))
+    assert not [text for text in answer(own).warnings if "not quoted" in text]
+
+
 def test_no_run_is_certain():
     with pytest.raises(ClusterplanError, match="no run is certain"):
         answer(ask(confidence="100%"))
@@ -316,6 +338,10 @@ def test_figures_can_be_changed():
         ({"model": "missing/config.json"}, "missing/config.json: no such file"),
         ({"site": "../sites/us-texas"}, "no site profile named '../sites/us-texas'"),
         ({"precision": "fp4"}, "--precision: fp4 is not available (dgx-h100 with"),
+        (
+            {"tokens": "1T", "seq_len": "8192", "global_batch": "1e9"},
+            "--global-batch: one step of so many sequences of 8,192 tokens has more than the run's 1,000,000,000,000",
+        ),
     ],
 )
 def test_what_cannot_be_resolved_is_an_error_of_one_line(given, message):

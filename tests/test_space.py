@@ -126,6 +126,15 @@ def test_batch_within_its_tolerance_is_found():
     assert_array_equal(np.abs(batch - 1000) <= BATCH_TOLERANCE * 1000, possible)
 
 
+@given(st.integers(0, 5000))
+def test_divisors_are_all_that_divide(number):
+    assert space.divisors(number) == [d for d in range(1, number + 1) if number % d == 0]
+
+
+def test_divisors_of_a_large_batch_take_no_time():
+    assert len(space.divisors(10**12)) == 169
+
+
 def test_purchase_units():
     rack = machine("gb200-nvl72")
     used = np.array([1, 64, 65, 72, 73, 128, 512])

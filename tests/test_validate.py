@@ -46,6 +46,7 @@ DEEPSEEK = {
     "model": "any name", "family": "moe", "layers": 61, "hidden": 7168, "heads": 128, "kv_heads": 128, "ffn": 18432,
     "vocab": 129280, "experts": 256, "top_k": 8, "moe_ffn": 2048, "shared_experts": 1, "dense_layers": 3,
     "accelerators": 512, "tp": 1, "pp": 8, "ep": 64, "seq_len": 4096, "global_batch": 4096, "vpp": None,
+    "step_time_s": 40.0,
 }  # fmt: skip
 
 
@@ -103,6 +104,26 @@ def test_the_longest_name_in_the_framework_decides(judge):
 
 
 @pytest.mark.parametrize(
+    ("changes", "stack"),
+    [
+        ({"sharding": "none", "attention": None}, "megatron-lm-2022"),
+        ({"sharding": "none", "attention": "naive"}, "megatron-lm-2022"),
+        ({"sharding": "zero1", "attention": None}, "megatron-core"),
+        ({"sharding": "none", "attention": "flash"}, "megatron-core"),
+        ({"sharding": "none", "attention": None, "precision": "mxfp8"}, "megatron-core"),
+    ],
+)
+def test_of_releases_under_one_name_the_one_that_can_do_it_is_taken(judge, changes, stack):
+    found = judge.row(run(framework="Megatron-LM", **changes))
+    assert (found.stack, found.stack_assumed) == (stack, False)
+
+
+def test_a_step_beyond_the_peak_is_a_slip_and_not_judged(judge):
+    assert "times the peak of 16 devices; is it in seconds" in judge.row(run(step_time_s=4e-3)).skipped
+    assert judge.row(run(step_time_s=3.0)).skipped is None
+
+
+@pytest.mark.parametrize(
     ("changes", "reason"),
     [
         *(
@@ -112,6 +133,11 @@ def test_the_longest_name_in_the_framework_decides(judge):
         ({"accelerators": None}, "accelerators is not stated"),
         ({"accelerator": "Abacus"}, "no profile of accelerator Abacus"),
         ({"accelerator": None}, "no profile of accelerator None"),
+        ({"accelerator": "h100-smx"}, "no profile of accelerator h100-smx; did you mean: h100-sxm-80gb, h100-sxm5-80gb?"),
+        (
+            {"precision": "bf61"},
+            "no product efficiency of h100-sxm-80gb in bf61; formats are mxfp8, nvfp4, bf16, fp16, fp8, fp4, int8",
+        ),
         ({"accelerators": 6}, "6 devices are no multiple of tp × pp × cp = 4"),
         ({"precision": "fp32"}, "no product efficiency of h100-sxm-80gb in fp32"),
         ({"family": "moe", "experts": 8}, "top_k is not stated"),

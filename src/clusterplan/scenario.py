@@ -807,7 +807,7 @@ def _unmeasured(hardware: Iterable[Machine]) -> list[str]:
 
 def _same_format(given: str | None) -> list[str]:
     """One line about a format that is priced as another."""
-    if given not in SAME_FORMATS:
+    if given is None or given not in SAME_FORMATS:
         return []
     return [f"{given} is priced as {SAME_FORMATS[given]}: no measurement of a run tells them apart"]
 

@@ -55,7 +55,7 @@ MEASURES = (
     Measure("carbon.total_kg_co2e", "carbon", "least"),
     Measure("cost.total_usd", "cost", "least"),
     Measure("cost.usd_per_million_tokens", "$/M tokens", "least"),
-    Measure("cost.purchase.bought_usd", "to buy", "least"),
+    Measure("cost.purchase.bought_usd", "purchase", "least"),
 )
 """Rows of a comparison, of alternatives too."""
 

@@ -420,7 +420,7 @@ def _unit_costs(cost: Document) -> str:
     if bought and cost.get("basis") == "own":
         parts = ((part, bought[f"{part}_usd"]) for part in ("systems", "network", "storage", "building"))
         of_these = ", ".join(f"{part} {said('_usd', value)}" for part, value in parts if value)
-        lines.append(f"to buy before the first step: {said('_usd', bought['bought_usd'])}, of which {of_these}")
+        lines.append(f"purchase {said('_usd', bought['bought_usd'])}, before the first step: {of_these}")
     if cost.get("low_usd") is not None:
         low, high = (said("_usd", cost[f"{end}_usd"]) for end in ("low", "high"))
         lines.append(f"{low} to {high} with all prices at the low or high end of their ranges")
