@@ -37,11 +37,16 @@ def test_a_purchase_is_units_devices_storage_and_watts_at_their_prices():
     outcome = priced()
     bought = run.purchase_of(PLAN.circumstances, outcome)
     units, devices = float(outcome.fleet.units[0]), float(outcome.fleet.devices[0])
-    assert_allclose(bought.systems_usd, units * PRICES.system_usd["dgx-h100"])
-    assert_allclose(bought.network_usd, devices * PRICES.network_usd_per_device)
+    assert_allclose(bought.bought_systems_usd, units * PRICES.system_usd["dgx-h100"])
+    assert_allclose(bought.bought_network_usd, devices * PRICES.network_usd_per_device)
     cooling = PLAN.circumstances.cooling.capex_factor
-    assert_allclose(bought.building_usd, outcome.energy.peak_it_w * PRICES.facility_usd_per_w * cooling)
-    parts = (bought.systems_usd, bought.network_usd, bought.storage_usd, bought.building_usd)
+    assert_allclose(bought.bought_building_usd, outcome.energy.peak_it_w * PRICES.facility_usd_per_w * cooling)
+    parts = (
+        bought.bought_systems_usd,
+        bought.bought_network_usd,
+        bought.bought_storage_usd,
+        bought.bought_building_usd,
+    )
     assert_allclose(bought.bought_usd, sum(parts))
 
 
@@ -49,7 +54,7 @@ def test_a_run_bears_its_share_of_what_is_bought():
     """For all its life, all of the time, without interest or what is left at the end, it bears all of the systems."""
     life = priced(interest_fraction_per_year=0.0, residual_fraction=0.0, utilisation_fraction=1.0)
     bought = run.purchase_of(PLAN.circumstances, life)
-    share = float((life.cost.machines_usd / bought.systems_usd)[0])
+    share = float((life.cost.machines_usd / bought.bought_systems_usd)[0])
     assert share == pytest.approx(float(life.progress.wall_s[0]) / PRICES.it_life_s)
 
 
@@ -65,7 +70,7 @@ def test_a_purchase_is_in_the_report_of_an_owner_only():
 
 def test_colocation_buys_no_building():
     rented = replace(PLAN.circumstances, prices=replace(PRICES, colocation_usd_per_kw_month=150.0))
-    assert run.purchase_of(rented, priced()).building_usd == 0
+    assert run.purchase_of(rented, priced()).bought_building_usd == 0
 
 
 def test_a_machine_with_a_rent_and_no_price_says_so():

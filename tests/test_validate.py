@@ -133,7 +133,10 @@ def test_a_step_beyond_the_peak_is_a_slip_and_not_judged(judge):
         ({"accelerators": None}, "accelerators is not stated"),
         ({"accelerator": "Abacus"}, "no profile of accelerator Abacus"),
         ({"accelerator": None}, "no profile of accelerator None"),
-        ({"accelerator": "h100-smx"}, "no profile of accelerator h100-smx; did you mean: h100-sxm-80gb, h100-sxm5-80gb?"),
+        (
+            {"accelerator": "h100-smx"},
+            "no profile of accelerator h100-smx; did you mean: h100-sxm-80gb, h100-sxm5-80gb?",
+        ),
         (
             {"precision": "bf61"},
             "no product efficiency of h100-sxm-80gb in bf61; formats are mxfp8, nvfp4, bf16, fp16, fp8, fp4, int8",

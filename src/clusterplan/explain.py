@@ -84,10 +84,10 @@ RULES: Mapping[str, Rule] = {
         "what owning pays for what was bought, at full use ÷ (rented − the rest of what owning pays)",
         ("cost.owned_usd", "cost.rented_usd"),
     ),
-    "cost.purchase.systems_usd": Rule("purchase units × price of one", ("units",)),
-    "cost.purchase.network_usd": Rule("devices × price of the network of one", ("devices",)),
-    "cost.purchase.storage_usd": Rule("the run's share of the storage × its price"),
-    "cost.purchase.building_usd": Rule(
+    "cost.purchase.bought_systems_usd": Rule("purchase units × price of one", ("units",)),
+    "cost.purchase.bought_network_usd": Rule("devices × price of the network of one", ("devices",)),
+    "cost.purchase.bought_storage_usd": Rule("the run's share of the storage × its price"),
+    "cost.purchase.bought_building_usd": Rule(
         "peak power of the equipment × price of a watt × factor of the cooling design", ("energy.peak_it_w",)
     ),
     "layout.micro_batches": Rule(

@@ -347,18 +347,18 @@ class Carbon:
 class Purchase:
     """What an owner pays before the first step; the parts add up. 0 for what the price list has by the month."""
 
-    systems_usd: FloatArray
-    """Systems, idle and spare ones too. [USD]"""
-    network_usd: FloatArray
-    """Switches, optics and cables. [USD]"""
-    storage_usd: FloatArray
-    """The run's share of the storage. [USD]"""
-    building_usd: FloatArray
-    """Building with its power and cooling. [USD]"""
+    bought_systems_usd: FloatArray
+    """Price of the systems, idle and spare ones too. [USD]"""
+    bought_network_usd: FloatArray
+    """Price of switches, optics and cables. [USD]"""
+    bought_storage_usd: FloatArray
+    """Price of the share of the storage that the run uses. [USD]"""
+    bought_building_usd: FloatArray
+    """Price of the building with its power and cooling. [USD]"""
 
     @property
     def bought_usd(self) -> FloatArray:
-        """All that is bought. [USD]"""
+        """All that is bought before the first step. [USD]"""
         return _sum(self)
 
 

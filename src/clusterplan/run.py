@@ -648,12 +648,12 @@ def _purchase(circumstances: Circumstances, fleet: Fleet, energy: Energy, share:
     prices, none = circumstances.prices, np.zeros(np.shape(fleet.units))
     price = prices.system_usd[circumstances.machine.system.name]
     return Purchase(
-        systems_usd=cost.systems_capex_usd(fleet.units, price),
-        network_usd=cost.network_capex_usd(fleet.devices, 0, 0, 0, 0, prices.network_usd_per_device),
-        storage_usd=none
+        bought_systems_usd=cost.systems_capex_usd(fleet.units, price),
+        bought_network_usd=cost.network_capex_usd(fleet.devices, 0, 0, 0, 0, prices.network_usd_per_device),
+        bought_storage_usd=none
         if prices.storage_usd_per_tb_month is not None
         else share * cost.storage_capex_usd(circumstances.storage.capacity_bytes, prices.storage_usd_per_tb),
-        building_usd=none
+        bought_building_usd=none
         if prices.colocation_usd_per_kw_month is not None
         else cost.facility_capex_usd(energy.peak_it_w, prices.facility_usd_per_w, circumstances.cooling.capex_factor),
     )
@@ -703,11 +703,11 @@ def _cost(
         parts["rent_usd"] = cost.rent_usd(fleet.devices, cost.billed_s(wall, least), price)
     else:
         bought = _purchase(circumstances, fleet, energy, share)
-        it_capex = bought.systems_usd + bought.network_usd + store_capex
-        parts["machines_usd"] = machines(bought.systems_usd)
-        parts["network_usd"] = machines(bought.network_usd)
+        it_capex = bought.bought_systems_usd + bought.bought_network_usd + store_capex
+        parts["machines_usd"] = machines(bought.bought_systems_usd)
+        parts["network_usd"] = machines(bought.bought_network_usd)
         if prices.colocation_usd_per_kw_month is None:
-            building = bought.building_usd
+            building = bought.bought_building_usd
             parts["facility_usd"] = owned(building, prices.facility_life_s, BUILDING_RESIDUAL)
             if energy.reused_kwh is not None and site.heat_usd_per_kwh:
                 parts["sold_heat_usd"] = cost.sold_heat_usd(energy.reused_kwh, site.heat_usd_per_kwh)

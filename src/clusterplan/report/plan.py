@@ -418,7 +418,7 @@ def _unit_costs(cost: Document) -> str:
     lines = [f"{said('usd_per_million_tokens', cost['usd_per_million_tokens'])} per million tokens{hour}"]
     bought = cost.get("purchase")
     if bought and cost.get("basis") == "own":
-        parts = ((part, bought[f"{part}_usd"]) for part in ("systems", "network", "storage", "building"))
+        parts = ((part, bought[f"bought_{part}_usd"]) for part in ("systems", "network", "storage", "building"))
         of_these = ", ".join(f"{part} {said('_usd', value)}" for part, value in parts if value)
         lines.append(f"purchase {said('_usd', bought['bought_usd'])}, before the first step: {of_these}")
     if cost.get("low_usd") is not None:
