@@ -43,6 +43,7 @@ def test_no_built_in_profile_is_doubted():
         (changed(H100, memory_bytes_per_s=8), "memory_bytes_per_s", "bits for bytes? memory_gb_per_s = 3350"),
         (changed(H100, memory_bytes_per_s=1e-3), "memory_bytes_per_s", "usual are 12 to 75"),
         (replace(H100, bf16_flop_per_s=None, fp16_flop_per_s=None), "bf16_flop_per_s", "no peak in 16 bits"),
+        (changed(H100, tdp_w=1000), "tdp_w", "is 700,000 W for one device"),
     ],
 )
 def test_a_device(record, field, meant):

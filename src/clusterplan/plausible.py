@@ -23,6 +23,8 @@ SPARSE_RATIOS = {"fp8": 4.0, "int8": 4.0, "fp4": 8.0}
 """A peak with structured sparsity over a dense one in 16 bits, where half the bits are twice as fast."""
 LIKE_SPARSE_FRACTION = 0.025
 """Assumed: ratios this near to those are of peaks with sparsity (Trainium3 has 3.75 dense, Rubin 4.375 and 8.75)."""
+TDP_W = (30.0, 10_000.0)
+"""Assumed: power limit of one device; 150 to 2,300 in the profiles."""
 MEMORY_SWEEPS_PER_S = (8.0, 100.0)
 """Assumed: how often a device reads all of its memory in a second; 12 (MLU370) to 74 (Rubin) in the profiles."""
 RIDGE_FLOP_PER_BYTE = (30.0, 600.0)
@@ -66,6 +68,8 @@ def implausible_device(device: Accelerator) -> Found:
     else:
         yield from _sparse(device, f"{wide}_flop_per_s", device.peak_flop_per_s(wide) or 0.0)
     yield from _memory(device)
+    if not TDP_W[0] <= device.tdp_w <= TDP_W[1]:
+        yield "tdp_w", f"is {device.tdp_w:,g} W for one device; usual are 150 to 2,300"
 
 
 def _sparse(device: Accelerator, field: str, peak: float) -> Found:
