@@ -124,7 +124,7 @@ def change(path: Path, entries: Iterable[tuple[str, str, dict[str, Any]]]) -> No
     for _, _, figures in entries:
         for field, value in figures.items():
             for part in value if isinstance(value, dict) else [""]:
-                take_out(document, field, part)
+                take_out(document, to_si(field, 1.0)[0], part)
     drop_empty(document)
     for kind, source, figures in entries:
         put_in(document, kind, source, figures)
@@ -237,15 +237,23 @@ def write_level(level: calibrate.Level, catalog: Catalog, rows: int) -> None:
     note = f"benchmarks/calibration.py --level over {rows} runs"
     for constant in calibrate.levelled(catalog):
         value: Any = getattr(catalog.load(Stack, constant.profile), constant.field)
-        kind, text = value.origin.kind, value.origin.source
+        kind, text, key, number = value.origin.kind, value.origin.source, constant.field, level.value(constant)
         if constant.field == "vector_traffic":
-            text = re.sub(r"; times [0-9.]+: benchmarks/.*$", "", text) + f"; times {level.vectors:.3f}: {note}"
+            # Levels are made one after another; the note has what all of them made of the value found elsewhere.
+            former = re.search(r"; times ([0-9.]+): benchmarks/.*$", text)
+            factor = level.vectors * (float(former[1]) if former else 1.0)
+            text = text[: former.start() if former else None] + f"; times {factor:.3f}: {note}"
+        elif constant.field == "moe_stall_s_per_layer":
+            key, number = "moe_stall_ms_per_layer", number * 1e3
+            kind, text = "fitted", f"{note}, from those of this software with experts"
+            if constant.profile not in level.stalls_of:
+                kind, text = "assumed", f"assumed: that of all software that waits with measured runs, {note}; 0 to 4"
         elif constant.profile in level.products_of:
             kind, text = "fitted", f"{note}, from those of this software, within a prior around that of all"
         else:
             kind, text = "assumed", f"assumed: that of all software with measured runs, {note}; 0.7 to 1"
-        number = float(f"{level.value(constant):.4g}")
-        change(PROFILES / "stacks" / f"{constant.profile}.toml", [(kind, text, {constant.field: number})])
+        figure = {key: float(f"{number:.4g}")}
+        change(PROFILES / "stacks" / f"{constant.profile}.toml", [(kind, text, figure)])
 
 
 def main() -> None:

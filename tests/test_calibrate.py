@@ -171,3 +171,19 @@ def test_one_code_has_one_level(catalog):
     values = {c.profile: level.value(c) for c in calibrate.levelled(catalog) if c.field == "kernel_share"}
     assert values["nemo"] == values["megatron-core"] == pytest.approx(1 / 1.05)
     assert values["nanotron"] == pytest.approx(1 / 1.1)
+
+
+def test_waits_of_layers_with_experts_are_found_again(catalog):
+    """Runs of mixtures of experts that are as long as predicted with longer waits give those waits."""
+    (file,) = [file for file in measured_files() if file.name == "dgxc-benchmarking.csv"]
+    mixtures = calibrate.usable(catalog, [row for row in read_measured(file) if row.family == "moe"])
+    dense = calibrate.usable(catalog, [row for row in read_measured(file) if row.family == "dense"][:4])
+    constants = calibrate.levelled(catalog)
+    level = calibrate.Level(products=1.05, vectors=1.0, products_of={}, stall_s=5e-3)
+    made = []
+    for used in (*dense, *mixtures):
+        groups = calibrate.batches(catalog, [used])
+        (log,) = calibrate.log_errors(catalog, constants, calibrate.level_moves(constants, level), [used], groups)
+        made.append(dataclasses.replace(used, measured_s=used.measured_s * float(np.exp(log))))
+    assert calibrate.fit_level(catalog, made).stall_s == pytest.approx(5e-3, rel=0.25)
+    assert calibrate.fit_level(catalog, made[: len(dense)]).stall_s == calibrate.STALL_S

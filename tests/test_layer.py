@@ -7,7 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan import layer, shapes
+from clusterplan.catalog import Catalog
 from clusterplan.formulas import compute
+from clusterplan.hardware import Accelerator
 from clusterplan.layer import LayerTable, group, parts, price_layers
 from clusterplan.layout import RECOMPUTE
 from examples import TINY, TINY_HYBRID, TINY_MOE, cuts, machine, model, question
@@ -200,8 +202,27 @@ def test_nothing_of_tensor_parallel_traffic_hides_across_nodes():
 
 def test_host_time_bounds_small_layers():
     slow = machine(changes=[("stack", {"host_s_per_layer": 1.0})])
-    assert_array_equal(priced(TINY, on=slow).compute_s[0, DENSE], 2.0)
-    assert priced(TINY, on=slow).compute_s[0, HEAD] < 1
+    table = priced(TINY, on=slow)
+    assert_allclose(table.compute_s[0, DENSE] + table.host_s[0, DENSE], 2.0)
+    assert table.host_s[0, HEAD] == 0
+
+
+def test_only_layers_with_experts_wait_for_the_routing():
+    on = machine(changes=[("stack", {"host_s_per_layer": 0.0, "moe_stall_s_per_layer": 4e-3})])
+    table = priced(model("deepseek-v3"), cuts(ep=8, recompute=["none", "full"]), on=on, seq_len=4096)
+    kinds = [name for name, _ in model("deepseek-v3").layer_counts.items()]
+    assert_array_equal(table.host_s[:, kinds.index("dense")], 0.0)
+    assert_allclose(table.host_s[:, kinds.index("moe")], [4e-3, 6e-3])
+
+
+def test_devices_on_which_a_step_is_one_graph_do_not_wait():
+    stack = machine(stack="megatron-bridge-2026").stack
+    catalog = Catalog()
+    waits = {
+        name: stack.on(catalog.load(Accelerator, name)).moe_stall_s_per_layer for name in catalog.names(Accelerator)
+    }
+    assert waits["gb200-186gb"] == 0
+    assert waits["h100-sxm-80gb"] == stack.moe_stall_s_per_layer > 0
 
 
 def test_eight_bit_products_are_faster_but_attention_is_not():

@@ -78,6 +78,7 @@ TABLES = {
         "optimizer_s",
         "jitter_s",
         "recompute_s",
+        "host_s",
         "contention_s",
     },
     "memory": {"peak_bytes", "usable_bytes", "parts", "heaviest_stage", "verdict"},

@@ -146,6 +146,7 @@ FASTER = [
     ("fabric.decay_per_doubling", 0.5),
     ("stack.vector_traffic", 0.8),
     ("stack.host_s_per_layer", 0.5),
+    ("stack.moe_stall_s_per_layer", 0.5),
     ("stack.expert_imbalance_fraction", 0.5),
     ("stack.step_noise_fraction", 0.5),
     ("stack.contention_fraction", 0.5),

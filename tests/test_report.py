@@ -21,6 +21,7 @@ from clusterplan.workload import Model
 STEP = {
     "compute_s": 6.0,
     "recompute_s": 0.0,
+    "host_s": 0.0,
     "tp_exposed_s": 0.8,
     "cp_exposed_s": 0.0,
     "ep_exposed_s": 0.0,

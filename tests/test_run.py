@@ -126,6 +126,7 @@ STACK = Stack(
     vector_traffic=1.0,
     permutation_traffic=1.0,
     host_s_per_layer=1e-3,
+    moe_stall_s_per_layer=0.0,
     tp_hidden_fraction=0.0,
     cp_hidden_fraction=0.0,
     ep_hidden_fraction=0.0,

@@ -7,6 +7,7 @@ import pytest
 
 from clusterplan.catalog import Catalog, measured_files
 from clusterplan.measured import Measured, read_measured
+from clusterplan.stated import layout_of
 from clusterplan.validate import UNKNOWN_ERROR_FRACTION, Judge, source_name
 
 RUNS = Path(__file__).parent / "data" / "runs.csv"
@@ -267,3 +268,42 @@ def test_a_device_without_runs_has_a_wider_interval(judge):
     known, unknown = judge.row(run()), judge.row(run(accelerator="H100-PCIe-80GB"))
     width = [one.high_s / one.predicted_step_s - 1 for one in (known, unknown)]
     assert width[1] == pytest.approx(math.hypot(width[0], 0.21))
+
+
+def test_layers_that_do_not_divide_were_shared_out_with_an_eye_on_the_head(judge):
+    """61 layers, a head and token prediction on 8 stages: seven full ones, and a last one with what is left."""
+    machine, _ = judge.machine(run(**DEEPSEEK), [])
+    by_hand = judge.question(run(**DEEPSEEK), machine, [])
+    assert by_hand.end_layers == 4
+    # Without one layer on the last stage, or one on the first and the last: what software does by itself.
+    for layers in (62, 63, 64):
+        row = run(**DEEPSEEK | {"layers": layers})
+        assert judge.question(row, machine, []).end_layers == 0
+
+
+def test_token_prediction_is_left_out_where_a_row_says_so(judge):
+    machine, _ = judge.machine(run(**DEEPSEEK), [])
+    assert judge.question(run(**DEEPSEEK), machine, []).model.mtp_layers == 1
+    for changes in ({"model": "DeepSeek-V3 without MTP"}, {"id": "deepseekv3-woMTP"}):
+        assert judge.question(run(**DEEPSEEK | changes), machine, []).model.mtp_layers == 0
+
+
+@pytest.mark.parametrize(("framework", "etp"), [("NeMo 24.11", 4), ("Megatron-Bridge, NeMo container 25.11", 1)])
+def test_experts_are_cut_as_the_software_does_by_default(judge, framework, etp):
+    row = run(**DEEPSEEK | {"tp": 4, "ep": 8, "framework": framework})
+    inferred = []
+    machine, _ = judge.machine(row, inferred)
+    cuts, _ = layout_of(row, judge.question(row, machine, inferred), inferred)
+    assert cuts.etp[0] == etp
+
+
+@pytest.mark.parametrize(
+    ("framework", "stack"),
+    [
+        ("NeMo 25.05 (dgxc 25.05)", "nemo"),
+        ("Megatron-Bridge, NeMo container 26.04.01", "megatron-bridge"),
+        ("Megatron-Bridge, NeMo container 26.08", "megatron-bridge-2026"),
+    ],
+)
+def test_releases_of_one_software_are_told_apart(judge, framework, stack):
+    assert judge.row(run(framework=framework)).stack == stack

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ STACK_FREE: Mapping[str, Free] = {
     "vector_traffic": Free(spread=0.4),
     "permutation_traffic": Free(spread=0.7),
     "host_s_per_layer": Free(spread=0.5),
+    "moe_stall_s_per_layer": Free(spread=0.7),
     "logit_traffic_bytes": Free(spread=0.3),
     "tp_hidden_fraction": Free(spread=1.0, is_share=True),
     "cp_hidden_fraction": Free(spread=1.0, is_share=True),
@@ -153,11 +154,11 @@ def constants_of(catalog: Catalog, rows: Sequence[Used]) -> list[Constant]:
     profiles = sorted({p for used in rows for p in used.profiles}, key=lambda p: (p[0].__name__, p[1]))
     for record, name in profiles:
         loaded: Any = catalog.load(record, name)
-        for field, free in (STACK_FREE if record is Stack else DEVICE_FREE).items():
-            value = getattr(loaded, field)
+        for figure, free in (STACK_FREE if record is Stack else DEVICE_FREE).items():
+            value = getattr(loaded, figure)
             parts = value.items() if isinstance(value, Mapping) else [("", value)]
             found += [
-                Constant(record=record, profile=name, field=field, part=part, start=float(start), free=free)
+                Constant(record=record, profile=name, field=figure, part=part, start=float(start), free=free)
                 for part, start in parts
                 if float(start) > 0
             ]
@@ -335,11 +336,19 @@ LEVEL_SPREAD = 0.2
 OWN_SPREAD = 0.05
 """How far software's own level of products is from the common one, logarithmic (assumed)."""
 
+STALL_S = 2e-3
+"""Prior of the wait of a layer with experts, wide: some hundred launches of 5 to 10 µs, and a copy to the host."""
+
+STALL_SPREAD = 0.7
+"""Standard deviation of that prior, logarithmic, and of that of software's own wait around the common one."""
+
 OWN_ROWS = 6
 """Software with fewer runs has the common level."""
 
 
-SAME_CODE: Mapping[str, str] = {"megatron-core": "nemo", "hai-llm": "nemo"}
+SAME_CODE: Mapping[str, str] = dict.fromkeys(
+    ("megatron-core", "megatron-bridge", "megatron-bridge-2026", "hai-llm"), "nemo"
+)
 """Software that shares its fitted constants with other software, or is assumed to, and so its level."""
 
 
@@ -353,21 +362,28 @@ class Level:
     """Time of memory-bound work in all software, over that with the constants as they were."""
     products_of: Mapping[str, float]
     """The first for software of which enough runs are there, by its name."""
+    stall_s: float = STALL_S
+    """Wait of a layer with experts for the host, in all software that waits. [s]"""
+    stalls_of: Mapping[str, float] = field(default_factory=dict)
+    """The same for software of which enough runs with experts are there, by its name. [s]"""
 
     def value(self, constant: Constant) -> float:
         """What a constant becomes."""
         if constant.field == "vector_traffic":
             return constant.start * self.vectors
+        if constant.field == "moe_stall_s_per_layer":
+            return self.stalls_of.get(constant.profile, self.stall_s)
         return 1 / self.products_of.get(constant.profile, self.products)
 
 
 def levelled(catalog: Catalog) -> list[Constant]:
     """The constants that a level sets, of all software."""
     return [
-        Constant(record=Stack, profile=name, field=field, start=float(getattr(stack, field)), free=STACK_FREE[field])
+        Constant(record=Stack, profile=name, field=figure, start=float(getattr(stack, figure)), free=STACK_FREE[figure])
         for name in catalog.names(Stack)
         for stack in [catalog.load(Stack, name)]
-        for field in ("kernel_share", "vector_traffic")
+        for figure in ("kernel_share", "vector_traffic", "moe_stall_s_per_layer")
+        if getattr(stack, figure) > 0
     ]
 
 
@@ -376,13 +392,16 @@ def level_moves(constants: Sequence[Constant], level: Level) -> FloatArray:
     return np.array([np.log(level.value(c) / c.start) / c.free.spread for c in constants])
 
 
+Fitting = Callable[[Level, Sequence[Batch], FloatArray], FloatArray]
+"""Residuals of groups of rows under a level, with those of the priors, which are given in standard deviations."""
+
+
 def fit_level(catalog: Catalog, rows: Sequence[Used], progress: Callable[[float, str], None] | None = None) -> Level:
-    """The level of whole runs, first one for all software, then that of products for each with enough runs.
+    """The level of whole runs, first one for all software, then that of each with enough runs.
 
-    Every row counts alike. What no run speaks of gets the common level.
+    Products and vectors come from dense models, which have nothing else; then mixtures of experts say how long their
+    layers wait. Every row counts alike. What no run speaks of gets the common level.
     """
-    from scipy.optimize import least_squares
-
     constants, groups = levelled(catalog), batches(catalog, rows)
 
     def residuals(level: Level, chosen: Sequence[Batch], away: FloatArray) -> FloatArray:
@@ -392,30 +411,75 @@ def fit_level(catalog: Catalog, rows: Sequence[Used], progress: Callable[[float,
         logs = log_errors(catalog, constants, level_moves(constants, level), rows, chosen)[numbers]
         return _residuals(logs, np.ones(len(numbers)), away)
 
-    def common(logs: FloatArray) -> Level:
-        return Level(products=float(np.exp(logs[0])), vectors=float(np.exp(logs[1])), products_of={})
+    level = _products([g for g in groups if g.first.family != "moe"], rows, residuals)
+    waiting = {c.profile for c in constants if c.field == "moe_stall_s_per_layer"}
+    with_experts = [g for g in groups if g.first.family == "moe" and _software(g, rows) in waiting]
+    return _stalls(level, with_experts, rows, residuals) if with_experts else level
+
+
+def _software(group: Batch, rows: Sequence[Used]) -> str:
+    (name,) = [name for record, name in rows[int(group.rows[0])].profiles if record is Stack]
+    return name
+
+
+def _by_code(groups: Sequence[Batch], rows: Sequence[Used]) -> Iterable[tuple[list[str], list[Batch]]]:
+    """Names of software that has one level, and its groups, where enough runs are there."""
+    found: dict[str, list[Batch]] = {}
+    for group in groups:
+        name = _software(group, rows)
+        found.setdefault(SAME_CODE.get(name, name), []).append(group)
+    for code, chosen in sorted(found.items()):
+        if sum(len(g.rows) for g in chosen) >= OWN_ROWS:
+            yield [code, *(name for name, other in SAME_CODE.items() if other == code)], chosen
+
+
+def _least(residuals: Callable[[FloatArray], FloatArray], size: int, most: float = 0.7) -> FloatArray:
+    """Logarithms of factors that make residuals least."""
+    from scipy.optimize import least_squares
+
+    found = least_squares(residuals, np.zeros(size), bounds=(-most, most), diff_step=[0.01] * size, xtol=1e-3)
+    return np.exp(found.x)
+
+
+def _products(groups: Sequence[Batch], rows: Sequence[Used], residuals: Fitting) -> Level:
+    """Level of products and vectors."""
 
     def of_all(logs: FloatArray) -> FloatArray:
-        return residuals(common(logs), groups, logs / LEVEL_SPREAD)
+        products, vectors = np.exp(logs)
+        return residuals(Level(products=products, vectors=vectors, products_of={}), groups, logs / LEVEL_SPREAD)
 
-    level = common(least_squares(of_all, np.zeros(2), bounds=(-0.7, 0.7), diff_step=[0.01, 0.01], xtol=1e-3).x)
-    by_stack: dict[str, list[Batch]] = {}
-    for group in groups:
-        (name,) = [name for record, name in rows[int(group.rows[0])].profiles if record is Stack]
-        by_stack.setdefault(SAME_CODE.get(name, name), []).append(group)
+    products, vectors = (float(factor) for factor in _least(of_all, 2))
+    level = Level(products=products, vectors=vectors, products_of={})
     own: dict[str, float] = {}
-    for code, chosen in sorted(by_stack.items()):
-        if sum(len(g.rows) for g in chosen) >= OWN_ROWS:
-            names = [code, *(name for name, other in SAME_CODE.items() if other == code)]
+    for names, chosen in _by_code(groups, rows):
 
-            def of_one(log: FloatArray, names: Sequence[str] = names, chosen: Sequence[Batch] = chosen) -> FloatArray:
-                factor = level.products * float(np.exp(log[0]))
-                tried = dataclasses.replace(level, products_of=dict.fromkeys(names, factor))
-                return residuals(tried, chosen, log / OWN_SPREAD)
+        def of_one(log: FloatArray, names: list[str] = names, chosen: list[Batch] = chosen) -> FloatArray:
+            factor = products * float(np.exp(log[0]))
+            tried = dataclasses.replace(level, products_of=dict.fromkeys(names, factor))
+            return residuals(tried, chosen, log / OWN_SPREAD)
 
-            found = least_squares(of_one, np.zeros(1), bounds=(-0.7, 0.7), diff_step=[0.01], xtol=1e-3).x
-            own |= dict.fromkeys(names, level.products * float(np.exp(found[0])))
+        own |= dict.fromkeys(names, products * float(_least(of_one, 1)[0]))
     return dataclasses.replace(level, products_of=own)
+
+
+def _stalls(level: Level, groups: Sequence[Batch], rows: Sequence[Used], residuals: Fitting) -> Level:
+    """Waits of layers with experts, products and vectors being known."""
+
+    def of_all(log: FloatArray) -> FloatArray:
+        tried = dataclasses.replace(level, stall_s=STALL_S * float(np.exp(log[0])))
+        return residuals(tried, groups, log / STALL_SPREAD)
+
+    common = dataclasses.replace(level, stall_s=STALL_S * float(_least(of_all, 1, 2.0)[0]))
+    own: dict[str, float] = {}
+    for names, chosen in _by_code(groups, rows):
+
+        def of_one(log: FloatArray, names: list[str] = names, chosen: list[Batch] = chosen) -> FloatArray:
+            wait_s = common.stall_s * float(np.exp(log[0]))
+            tried = dataclasses.replace(common, stalls_of=dict.fromkeys(names, wait_s))
+            return residuals(tried, chosen, log / STALL_SPREAD)
+
+        own |= dict.fromkeys(names, common.stall_s * float(_least(of_one, 1, 2.0)[0]))
+    return dataclasses.replace(common, stalls_of=own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,7 @@ RULES: Mapping[str, Rule] = {
 """Numbers that are made from others on the way into the document."""
 
 
-_WORK = ("product_s", "attention_s", "eager_attention_s", "scan_s", "memory_bound_s", "launched_s")
+_WORK = ("product_s", "attention_s", "eager_attention_s", "scan_s", "memory_bound_s")
 _TRAFFIC = (
     "members_in_block", "scaleup_bytes_per_s", "scaleout_bytes_per_s", "ring_s", "all_reduce_s", "all_to_all_s",
     "exposed_s",
@@ -107,6 +107,7 @@ _LAYERS = tuple(f"compute.{name}" for name in _WORK), tuple(f"network.{name}" fo
 PRICED_BY: Mapping[str, tuple[str, ...]] = {
     "step.compute_s": _LAYERS[0],
     "step.recompute_s": _LAYERS[0],
+    "step.host_s": (*_LAYERS[0], "compute.host_wait_s", "compute.routing_stall_s"),
     **dict.fromkeys(_EXPOSED[:-1], _LAYERS[1]),
     "step.contention_s": (*_LAYERS[1], "network.contention_s"),
     "step.bubble_s": (*_LAYERS[0], *_LAYERS[1], "network.contention_s"),

@@ -297,6 +297,9 @@ class Stack:
     """The same for the routing of tokens to experts."""
     host_s_per_layer: float
     """Time that the host needs to launch one layer forward. [s]"""
+    moe_stall_s_per_layer: float
+    """Time in which a device waits in a layer with experts, forward and backward together, while the host learns how
+    many tokens each expert gets and launches what depends on it. [s]"""
     tp_hidden_fraction: float
     """Share of tensor-parallel traffic hidden behind its products."""
     cp_hidden_fraction: float
@@ -335,6 +338,10 @@ class Stack:
     """Orders in which it can lay groups over neighbouring devices, innermost first; the first one is the default."""
     offload: tuple[Offload, ...] = ()
     """What it can keep in host memory."""
+    cuts_experts_by_tp: bool = False
+    """Whether experts are cut as far as tp where nothing else is said."""
+    free_of_stalls: tuple[str, ...] = ()
+    """Devices on which layers with experts do not wait for the host: whole steps are launched as one graph."""
     dispatches_once: bool = False
     """Whether a token goes once to each scale-up domain where experts want it, and is passed on inside."""
     keeps_gathered_in_pipeline: bool = False
@@ -354,6 +361,10 @@ class Stack:
         """Bytes of a gradient that is kept through the step, with products in this format. [byte]"""
         return self.format_gradient_bytes.get(precision, self.gradient_bytes)
 
+    def sent_gradient_bytes(self, precision: str) -> float:
+        """Bytes of a gradient on the network, with products in this format: no wider than it is kept. [byte]"""
+        return min(self.gradient_message_bytes, self.kept_gradient_bytes(precision))
+
     def kept_weight_bytes(self, precision: str) -> float:
         """Bytes of a weight with its copies in the format of the products. [byte]"""
         return self.weight_bytes + self.format_copy_bytes.get(precision, 0.0)
@@ -366,13 +377,17 @@ class Stack:
         return dataclasses.replace(self, step_error_fraction=self.moe_step_error_fraction)
 
     def on(self, device: Accelerator) -> Stack:
-        """The same software on a device: where no run on it is known, with a wider interval of step times."""
+        """The same software on a device: with no stalls where it has none, and a wider interval of step times where no
+        run on the device is known.
+        """
+        is_free = self.moe_stall_s_per_layer > 0 and device.name in self.free_of_stalls
+        own = dataclasses.replace(self, moe_stall_s_per_layer=0.0) if is_free else self
         figure = self.step_error_fraction
         if device.is_measured or (isinstance(figure, Figure) and figure.origin.source in {GIVEN, UNMEASURED_ERROR}):
-            return self
+            return own
         wider = math.hypot(figure, UNMEASURED_ERROR_FRACTION)
         origin = Origin(f"accelerators/{device.name}", "step_error_fraction", "assumed", UNMEASURED_ERROR)
-        return dataclasses.replace(self, step_error_fraction=Figure(wider, origin))
+        return dataclasses.replace(own, step_error_fraction=Figure(wider, origin))
 
 
 UNMEASURED_ERROR_FRACTION = 0.21

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clusterplan import shapes
-from clusterplan.arrays import FloatArray, IntArray
+from clusterplan.arrays import FloatArray, IntArray, total
 from clusterplan.formulas import compute, network, power
 from clusterplan.hardware import Machine
 from clusterplan.layout import Cuts
@@ -185,6 +185,8 @@ class LayerTable:
 
     compute_s: FloatArray
     """Own work forward and backward, without what is recomputed. [s]"""
+    host_s: FloatArray
+    """Waiting for the host to launch it. [s]"""
     recompute_s: FloatArray
     """Forward work that is run again. [s]"""
     memory_bound_s: FloatArray
@@ -346,11 +348,11 @@ def _traffic_s(question: Question, cuts: Cuts, shape: Shape) -> dict[str, FloatA
         "etp": group(question, cuts.etp, one),
     }
     again = cuts.recomputed
-    total = {name: np.zeros(cuts.size) for name in groups}
+    spent = {name: np.zeros(cuts.size) for name in groups}
     for message in shape.messages:
         times = message.forward * (1 + again) + message.backward
-        total[message.group] = total[message.group] + times * _message_s(question, groups[message.group], message)
-    return {"tp": total["tp"] + total["etp"], "cp": total["cp"], "ep": total["ep"]}
+        spent[message.group] = spent[message.group] + times * _message_s(question, groups[message.group], message)
+    return {"tp": spent["tp"] + spent["etp"], "cp": spent["cp"], "ep": spent["ep"]}
 
 
 def remote_share(question: Question, where: Group, message: Message) -> FloatArray | float:
@@ -363,6 +365,15 @@ def remote_share(question: Question, where: Group, message: Message) -> FloatArr
 
 def _message_s(question: Question, where: Group, message: Message) -> FloatArray:
     return where.time_s(message.collective, message.bytes, remote_share(question, where, message))
+
+
+def _host_s(question: Question, cuts: Cuts, shape: Shape, forward: FloatArray, backward: FloatArray) -> FloatArray:
+    """Waiting of one layer for the host."""
+    stack = question.machine.stack
+    waits = [compute.host_wait_s(time, stack.host_s_per_layer) for time in (forward, backward)]
+    if any(product.pool == "expert" for product in shape.products):
+        waits.append(compute.routing_stall_s(stack.moe_stall_s_per_layer, cuts.recomputed))
+    return total(waits)
 
 
 def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> LayerTable:
@@ -383,8 +394,8 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
         recompute = recompute + again * ahead
         flop = operator.full_flop if isinstance(operator, Product | Core | Scan) else zero
         recompute_flop = recompute_flop + again * flop
-    host = stack.host_s_per_layer if is_layer else 0.0
-    work = compute.launched_s(forward, host) + compute.launched_s(backward, host)
+    work = forward + backward
+    host = _host_s(question, cuts, shape, forward, backward) if is_layer else zero
     traffic = _traffic_s(question, cuts, shape)
     # Products are overlapped with their traffic by copies inside a scale-up domain; across nodes nothing of it hides.
     inside = question.domain_devices % cuts.tp == 0
@@ -402,6 +413,7 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
     least = np.where(runs_again, shape.input_bytes, kept)
     return LayerTable(
         compute_s=work,
+        host_s=host,
         recompute_s=recompute,
         memory_bound_s=vector,
         tp_exposed_s=exposed["tp"],

@@ -349,7 +349,8 @@ class Shop:
             return (0.0,)
         stacks = [plan.question.machine.stack for plan in plans]
         message = network.message_bytes(
-            plans[0].circumstances.parameters, max(s.gradient_message_bytes for s in stacks)
+            plans[0].circumstances.parameters,
+            max(plan.question.machine.stack.sent_gradient_bytes(plan.question.job.precision) for plan in plans),
         )
         hidden, window = min(s.dp_hidden_fraction for s in stacks), min(window_s(plan) for plan in plans)
         added = []

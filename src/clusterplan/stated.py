@@ -29,7 +29,7 @@ from clusterplan.layout import (
 )
 from clusterplan.measured import Measured
 from clusterplan.reading import unknown
-from clusterplan.shapes import limits
+from clusterplan.shapes import end_layers, limits
 from clusterplan.workload import SAME_FORMATS, Attention, Experts, Format, Job, Model
 
 FORMATS = {**SAME_FORMATS, "fp32": "", **{name: name for name in get_args(Format)}}
@@ -154,12 +154,14 @@ class Questions:
             # Columns tell no latent attention, window or token prediction; a model that has just these figures does.
             if (known.every_layer, known.mtp_layers) != (model.every_layer, 0):
                 inferred.append(f"layers: those of {known.name}")
-            model = dataclasses.replace(known, tied_embeddings=model.tied_embeddings)
+            predicted = 0 if leaves_prediction_out(row) else known.mtp_layers
+            model = dataclasses.replace(known, tied_embeddings=model.tied_embeddings, mtp_layers=predicted)
         return Question(
             model=model,
             job=job,
             machine=machine,
             domain_devices=machine.system.domain_of(_given(row, "accelerators")),
+            end_layers=_end_layers(row, model, job, machine.stack),
         )
 
 
@@ -260,6 +262,23 @@ def is_shape_of(model: Model, stated: Model) -> bool:
     )
 
 
+def _end_layers(row: Measured, model: Model, job: Job, stack: Stack) -> int:
+    """Layers that the end of the model is worth where stages were filled by hand.
+
+    Software leaves a layer out of the last stage, or of the first and the last; where more are missing the layers
+    were shared out with an eye on the head.
+    """
+    chunks = (row.pp or 1) * (row.vpp or 1)
+    missing = -model.layers % chunks
+    return end_layers(model, job, stack) if (row.pp or 1) > 1 and missing > 2 else 0
+
+
+def leaves_prediction_out(row: Measured) -> bool:
+    """Whether a row says that its run had no token prediction (MTP) though its model has."""
+    words = f"{row.id} {row.model or ''}".lower()
+    return any(without in words for without in ("womtp", "w/o mtp", "without mtp", "no mtp"))
+
+
 def _recompute(row: Measured, inferred: list[str]) -> Recomputation:
     try:
         return Recomputation.parse(row.recompute or "")
@@ -284,7 +303,8 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
     if rest or not dp:
         raise SkipError(f"{devices} devices are no multiple of tp × pp × cp = {tp * pp * cp}")
     is_moe = question.model.is_moe
-    etp = (row.etp or (1 if ep > 1 or stack.expert_tensor_parallel else tp)) if is_moe else 1
+    by_tp = stack.cuts_experts_by_tp or not (ep > 1 or stack.expert_tensor_parallel)
+    etp = (row.etp or (tp if by_tp else 1)) if is_moe else 1
     if row.vpp is None and pp > 1:
         inferred.append("vpp: 1")
 
@@ -302,7 +322,9 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
         ep=one(ep if is_moe else 1),
         etp=one(etp),
         micro_batch=one(micro_batch),
-        **_recompute(row, inferred).columns(int(largest_stage(question.model.layers, one(pp), one(vpp))[0])),
+        **_recompute(row, inferred).columns(
+            int(largest_stage(question.model.layers, one(pp), one(vpp), question.end_layers)[0])
+        ),
     )
     layouts = Layouts(
         cut=one(0),

@@ -47,6 +47,8 @@ class StepTime:
     """Matrix and vector work forward and backward. [s]"""
     recompute_s: FloatArray
     """Forward work that is run again to save memory. [s]"""
+    host_s: FloatArray
+    """Waiting for the host to launch work. [s]"""
     tp_exposed_s: FloatArray
     """Tensor-parallel traffic that compute does not hide. [s]"""
     cp_exposed_s: FloatArray
@@ -82,7 +84,7 @@ class StepTime:
     @property
     def waiting_s(self) -> FloatArray:
         """Time in which devices wait for one another. [s]"""
-        return self.bubble_s + self.jitter_s
+        return self.host_s + self.bubble_s + self.jitter_s
 
     @property
     def busy_s(self) -> FloatArray:
@@ -153,6 +155,7 @@ class StageTable:
 TIME_PARTS = (
     "compute_s",
     "recompute_s",
+    "host_s",
     "tp_exposed_s",
     "cp_exposed_s",
     "ep_exposed_s",
@@ -417,6 +420,7 @@ def replica_messages(
         Parameters and layers of a device's stage, shape ``(layout,)``.
     """
     stack = question.machine.stack
+    sent = stack.sent_gradient_bytes(question.job.precision)
     split = shards(question, layouts, cuts)
     devices = used_devices(layouts, cuts)
     gathers = split.is_gathered > 0
@@ -434,12 +438,12 @@ def replica_messages(
         inside = replicas_group(question, where.part(size), size, devices)
         piece = parameters / pieces
         found += [
-            (inside, network.message_bytes(piece, stack.gradient_message_bytes), repeats * reductions),
+            (inside, network.message_bytes(piece, sent), repeats * reductions),
             (inside, network.message_bytes(piece, stack.weight_bytes), repeats * gatherings),
         ]
         if np.any(size < replicas):
             copies = replicas_group(question, where.between(size), replicas // size, devices)
-            share = network.message_bytes(parameters / size, stack.gradient_message_bytes)
+            share = network.message_bytes(parameters / size, sent)
             found.append((copies, share, np.full(layouts.size, 2)))
     return found
 
@@ -569,6 +573,7 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
     parts = {
         "compute_s": pipeline.steady_s(batches, slowest["compute_s"]),
         "recompute_s": pipeline.steady_s(batches, slowest["recompute_s"]),
+        "host_s": pipeline.steady_s(batches, slowest["host_s"]),
         "tp_exposed_s": pipeline.steady_s(batches, slowest["tp_exposed_s"]),
         "cp_exposed_s": pipeline.steady_s(batches, slowest["cp_exposed_s"]),
         "ep_exposed_s": ep_left,

@@ -133,8 +133,13 @@ def test_memory_bound_work_runs_at_the_triad():
 
 
 def test_host_and_device_run_side_by_side():
-    assert compute.launched_s(1.0, 0.0) == 1.0
-    assert compute.launched_s(1.0, 3.0) == 3.0
+    assert compute.host_wait_s(1.0, 0.0) == 0.0
+    assert compute.host_wait_s(1.0, 3.0) == 2.0
+
+
+def test_a_layer_that_runs_again_forward_waits_half_as_long_again():
+    assert_allclose(compute.routing_stall_s(4e-3, np.array([0.0, 0.5, 1.0])), [4e-3, 5e-3, 6e-3])
+    assert compute.routing_stall_s(0.0, 1.0) == 0.0
 
 
 def test_nothing_owned_takes_no_update():
@@ -173,7 +178,8 @@ def test_array_equals_scalars():
         compute.memory_bound_s(flop, 1.5, 2e12, 0.8), [compute.memory_bound_s(f, 1.5, 2e12, 0.8) for f in flop]
     )
     assert_allclose(compute.optimizer_s(flop, 30, 2e12, 0.8), [compute.optimizer_s(f, 30, 2e12, 0.8) for f in flop])
-    assert_allclose(compute.launched_s(flop, 1e10), [compute.launched_s(f, 1e10) for f in flop])
+    assert_allclose(compute.host_wait_s(flop, 1e10), [compute.host_wait_s(f, 1e10) for f in flop])
+    assert_allclose(compute.routing_stall_s(2e-3, flop / 1e12), [compute.routing_stall_s(2e-3, f / 1e12) for f in flop])
     assert_allclose(
         compute.model_flop_utilisation(flop, 2.0, sequence, 1e12),
         [compute.model_flop_utilisation(f, 2.0, s, 1e12) for f, s in pairs],

@@ -370,13 +370,15 @@ def memory_bound_s(
 
 
 @formula
-def launched_s(device_s: ArrayLike, host_s: ArrayLike) -> FloatArray:
-    """Time of work that a host launches: the slower of the two, since launches run ahead of the device.
+def host_wait_s(device_s: ArrayLike, host_s: ArrayLike) -> FloatArray:
+    """Time in which a device waits for its host to launch work.
+
+    Launches run ahead of the device, so it waits only where they take longer than the work.
 
     Parameters
     ----------
     device_s : array_like
-        Time on the device, shape ``(cut,)``. [s]
+        Time of the work on the device, shape ``(cut,)``. [s]
     host_s : array_like
         Time that the host needs to launch it. [s]
 
@@ -387,10 +389,43 @@ def launched_s(device_s: ArrayLike, host_s: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> launched_s(np.array([0.1, 2.0]), 0.5).tolist()
-    [0.5, 2.0]
+    >>> host_wait_s(np.array([0.1, 2.0]), 0.5).tolist()
+    [0.4, 0.0]
     """
-    return np.maximum(np.asarray(device_s, dtype=float), host_s)
+    return np.maximum(host_s - np.asarray(device_s, dtype=float), 0.0)
+
+
+@formula
+def routing_stall_s(stall_s: ArrayLike, recomputed: ArrayLike) -> FloatArray:
+    """Time in which a layer with experts waits for its host, forward and backward.
+
+    The host launches the exchange and the experts' products only after it has read how many tokens each expert gets:
+    it cannot run ahead, and the device waits whatever work it has [1]_. A forward pass that is run again waits again.
+
+    Parameters
+    ----------
+    stall_s : array_like
+        Wait of a forward and a backward pass, half of it in each. [s]
+    recomputed : array_like
+        Share of the layers whose forward pass is run again, shape ``(cut,)``.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(cut,)``. [s]
+
+    References
+    ----------
+    .. [1] Megatron-Core documentation, "MoE": dropless experts need the number of tokens on the host, which keeps
+       their layers out of CUDA graphs; release notes of 2026: paged stashing and grouped products that read sizes on
+       the device let a whole iteration be one graph.
+
+    Examples
+    --------
+    >>> routing_stall_s(2e-3, np.array([0.0, 1.0])).tolist()
+    [0.002, 0.003]
+    """
+    return np.asarray(stall_s, dtype=float) * (1 + np.asarray(recomputed, dtype=float) / 2)
 
 
 @formula

@@ -71,8 +71,8 @@ NO_PARTS = {"total_usd", "low_usd", "high_usd", "rented_usd", "owned_usd"}
 """Amounts of a cost that are no parts of its total."""
 
 STEP_PARTS = (
-    "compute_s", "recompute_s", "tp_exposed_s", "cp_exposed_s", "ep_exposed_s", "pp_exposed_s", "dp_exposed_s",
-    "offload_exposed_s", "contention_s", "bubble_s", "optimizer_s", "jitter_s",
+    "compute_s", "recompute_s", "host_s", "tp_exposed_s", "cp_exposed_s", "ep_exposed_s", "pp_exposed_s",
+    "dp_exposed_s", "offload_exposed_s", "contention_s", "bubble_s", "optimizer_s", "jitter_s",
 )  # fmt: skip
 
 

@@ -208,6 +208,7 @@ _LABELS: Mapping[str, str] = {
 STEP_NOTES: Mapping[str, str] = {
     **dict.fromkeys(("tp_exposed_s", "cp_exposed_s", "ep_exposed_s", "pp_exposed_s", "dp_exposed_s"), "exposed"),
     "contention_s": "hidden traffic slows compute",
+    "host_s": "waiting for the host to launch work",
     "jitter_s": "waiting for the slowest node",
 }
 
