@@ -164,7 +164,16 @@ def set_intervals() -> None:
     for path in sorted((PROFILES / "stacks").glob("*.toml")):
         least = 0.0  # mixtures of experts are never more certain than dense models
         for family, figure in FAMILIES.items():
-            found, everything = far[family].get(path.stem, []), [one for rows in far[family].values() for one in rows]
+            everything = [one for rows in far[family].values() for one in rows]
+            found = far[family].get(path.stem, [])
+            if 0 < len(found) < FEWEST:
+                code = calibrate.SAME_CODE.get(path.stem, path.stem)
+                found = [
+                    one
+                    for name, rows in far[family].items()
+                    for one in rows
+                    if calibrate.SAME_CODE.get(name, name) == code
+                ]
             kind, (half_width, source) = "measured", own_interval(found, family)
             if len(found) < FEWEST:
                 kind, (half_width, source) = "assumed", common_interval(everything, family, least)
@@ -187,8 +196,8 @@ def own_interval(found: list[float], family: str) -> tuple[float, str]:
     far = percentile(found)
     source = (
         "benchmarks/calibration.py --intervals: 90th percentile of how far measured step times lie from those "
-        f"predicted with a level of other sources, over the {len(found)} {NAMES[family]} runs of this software in "
-        "profiles/measured"
+        f"predicted with a level of other sources, over the {len(found)} {NAMES[family]} runs of this software, or of "
+        "releases with the same code, in profiles/measured"
     )
     if far > WIDEST:
         source += f"; it is {far:.2g}, and {WIDEST} is the widest that an interval can be"

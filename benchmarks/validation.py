@@ -350,13 +350,14 @@ Known reasons:
 - GPipe and schedules that nobody names are priced as 1F1B; ZB-V and DualPipe have no published rows to check them.
 - Multi-head latent attention, windows and token prediction cannot be stated in a table of runs. Rows with the figures
   of a model in the catalog (DeepSeek-V3, Kimi K2, gpt-oss) take them from there; others (Gemma 4) are priced without.
-- Mixtures of experts of one software are 20 % too slow and 30 % too fast at once: large experts (DeepSeek-V3 with
-  software of 2026) run faster than predicted, small ones (Qwen3 30B, gpt-oss) slower. More time for grouped products,
-  for routing, or for each expert on a device moves the two apart by nothing; which recipe a row had would have to be
-  known.
+- Layers with experts wait for their host, 3 ms a layer and micro-batch where launches are not part of a CUDA graph,
+  half as long where some are, not at all where a whole step is one graph. Rows do not say which; releases and devices
+  stand in for it, so that some rows of one release are 15 % too slow and others 15 % too fast.
+- gpt-oss in 16 bits takes a quarter longer than predicted on all devices, in 8 bits with later software not: its
+  attention, with sinks, had no fused kernel yet (not verified).
 - MXFP8 is priced as FP8 and NVFP4 as FP4: no measurement of products tells them apart.
 - Recomputation, CUDA graphs and dispatchers of mixture-of-experts models come from recipes that most tables do not
-  print. Blank recomputation is taken as none, so that some rows of runs that ran are said not to fit.
+  print. Blank recomputation is taken as the least with which the run fits, none if none does.
 - nanotron across nodes: published times of neighbouring layouts differ by up to a hundred times. No model of ours
   explains that, and the rows stay in the tables.
 - Software of one year is one profile; a release can be faster than the one before by a few per cent, and twice as fast

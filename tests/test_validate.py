@@ -307,3 +307,20 @@ def test_experts_are_cut_as_the_software_does_by_default(judge, framework, etp):
 )
 def test_releases_of_one_software_are_told_apart(judge, framework, stack):
     assert judge.row(run(framework=framework)).stack == stack
+
+
+@pytest.mark.parametrize(
+    ("changes", "taken"),
+    [
+        ({}, "none"),
+        # 70 B over 16 devices: activations of several layers have to go
+        ({"layers": 80, "hidden": 8192, "heads": 64, "ffn": 28672, "accelerators": 32, "pp": 4, "tp": 8}, "block:6"),
+        # nothing is known of a run that ended for want of memory
+        ({"oom": True, "micro_batch": 16}, "none"),
+        # nothing would have helped
+        ({"layers": 320}, "none"),
+    ],
+)
+def test_blank_recompute_is_the_least_with_which_a_run_fits(judge, changes, taken):
+    found = judge.row(run(recompute=None, **changes))
+    assert f"recompute: {taken}" in found.inferred

@@ -182,3 +182,32 @@ def _schedule(pp: int, vpp: int) -> int:
 
 def _one(value: int) -> IntArray:
     return np.array([value], dtype=np.int64)
+
+
+def least_recompute(question: Question, cuts: Cuts, layouts: Layouts, margin_fraction: float) -> tuple[str, Cuts, bool]:
+    """The mode that runs least again of those with which a layout fits, the cut with it, and whether there is one.
+
+    Parameters
+    ----------
+    cuts, layouts : Cuts, Layouts
+        One layout, as tables with one row.
+    margin_fraction : float
+        Share of the device memory that has to stay free.
+    """
+    stack, accelerator = question.machine.stack, question.machine.accelerator
+    most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp, question.end_layers)[0])
+    texts: list[str] = []
+    for mode in stack.recompute:
+        texts += [f"block:{n}" for n in range(1, most)] if mode == "block" else [mode]
+    columns = [Recomputation.parse(text).columns(most) for text in texts]
+    rows = np.arange(len(texts))
+    tried = dataclasses.replace(
+        cuts.take(0 * rows), **{name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
+    )
+    tables = dataclasses.replace(layouts.take(0 * rows), cut=rows)
+    pipes = step.pipelines(question, [(int(layouts.pp[0]), int(layouts.vpp[0]))], every=True)
+    stages = step.stage_table(question, price_layers(question, tried), rows, pipes, 0 * rows)
+    peak = step.stage_memory(question, tried, tables, stages).total_bytes.max(axis=1)
+    fits = peak <= memory.usable_bytes(accelerator.memory_bytes, margin_fraction)
+    row = int(np.argmax(fits)) if fits.any() else tried.size - 1
+    return texts[row], tried.take(rows[row : row + 1]), bool(fits.any())

@@ -10,16 +10,16 @@ from typing import Any, get_args
 
 import numpy as np
 
-from clusterplan import context, run, shapes, space, step
+from clusterplan import context, run, shapes, space
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.choose import alternatives, at_knee, at_none, best_choice, blocking, nearest
 from clusterplan.clock import best_clock, clocks
 from clusterplan.electricity import FULL_CLOCK
 from clusterplan.errors import ClusterplanError, LayoutError
-from clusterplan.fixes import fixes
-from clusterplan.formulas import checkpoints, memory
+from clusterplan.fixes import fixes, least_recompute
+from clusterplan.formulas import checkpoints
 from clusterplan.hardware import Machine
-from clusterplan.layer import Question, price_layers
+from clusterplan.layer import Question
 from clusterplan.layout import (
     OFFLOAD,
     PLACEMENTS,
@@ -49,7 +49,7 @@ from clusterplan.plan import (
     work,
 )
 from clusterplan.plan import joined as joined_devices
-from clusterplan.scan import Bench, Found, Progress, Tally, joined, look, make_bench
+from clusterplan.scan import Bench, Found, Progress, Tally, look, make_bench
 from clusterplan.scenario import AUTO, LAYOUT, Resolved, Scenario, parse_layout, parse_long_context, parse_ramp
 from clusterplan.space import Fixed
 from clusterplan.units import (
@@ -81,6 +81,9 @@ SMALL_JOB_FACTOR = 28.8 / 7.9
 fleet gives 28.8 h (A. Kokolis et al., HPCA 2025, arXiv:2410.21680)."""
 STAFF = 0.5
 """A plan whose staff is a larger share of its cost is remarked on."""
+
+HOST_WAIT = 0.05
+"""Share of a step that devices wait for their hosts, from which on it is told."""
 MANY_RESTING = 0.2
 """A plan of whose devices a larger share is spare or idle is remarked on."""
 FULL = 0.5
@@ -468,6 +471,7 @@ def warnings(plan: Plan) -> list[str]:
         found.append(
             f"goodput {format_fraction(goodput)}: the rest goes to failures and checkpoints; fewer devices lose less"
         )
+    found += host_warnings(plan)
     found += run_warnings(plan)
     longest = job.seq_len if plan.circumstances.long is None else plan.circumstances.long.seq_len
     if 0 < plan.question.model.learned_positions < longest:
@@ -491,6 +495,18 @@ def warnings(plan: Plan) -> list[str]:
     if best is None:
         found.append(f"no published MFU of {machine.accelerator.name} in {job.precision} to compare with")
     return found
+
+
+def host_warnings(plan: Plan) -> list[str]:
+    """How much of a step devices wait for their hosts, and what would not make them wait."""
+    waits = float((plan.step.time.host_s / plan.step.time.total_s)[0])
+    if waits < HOST_WAIT:
+        return []
+    if plan.question.model.is_moe:
+        why = "layers with experts are not launched ahead; software that makes one graph of a whole step does not wait"
+    else:
+        why = "layers take less time than their launches; a larger micro-batch waits less"
+    return [f"devices wait for their hosts in {format_fraction(waits)} of a step: {why}"]
 
 
 def run_warnings(plan: Plan) -> list[str]:
@@ -690,7 +706,7 @@ def estimate(resolved: Resolved) -> Answer:
     check_legal(question, cuts, layouts, problems)
     chosen: tuple[str, ...] = ()
     if scenario.recompute is None:
-        mode, cuts, fits = least_recompute(question, cuts, layouts)
+        mode, cuts, fits = least_recompute(question, cuts, layouts, machine.stack.margin_fraction)
         chosen = (f"recompute is not given; {mode} is the least with which it fits",) if fits else ()
     plan = make_plan(question, circumstances_of(resolved, 0, question.clock_fraction), cuts, layouts)
     check_joined(plan)
@@ -717,24 +733,6 @@ def check_joined(plan: Plan) -> None:
     if int(joined_devices(plan.run)[0]) > machine.largest_cluster:
         text = f"{used:,} devices at work and {int(plan.run.fleet.spare_devices[0]):,} spare ones are more than"
         raise LayoutError(f"{text} the {machine.largest_cluster:,} that {machine.fabric.name} joins", where="layout")
-
-
-def least_recompute(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[str, Cuts, bool]:
-    """The mode that runs least again of those with which a layout fits, the cut with it, and whether there is one."""
-    stack, accelerator = question.machine.stack, question.machine.accelerator
-    most = int(largest_stage(question.model.layers, layouts.pp, layouts.vpp, question.end_layers)[0])
-    texts: list[str] = []
-    for mode in stack.recompute:
-        texts += [f"block:{n}" for n in range(1, most)] if mode == "block" else [mode]
-    tried = joined([dataclasses.replace(cuts, **Recomputation.parse(text).columns(most)) for text in texts])
-    rows = np.arange(tried.size)
-    tables = dataclasses.replace(layouts.take(np.zeros(tried.size, np.int64)), cut=rows)
-    pipes = step.pipelines(question, [(int(layouts.pp[0]), int(layouts.vpp[0]))], every=True)
-    stages = step.stage_table(question, price_layers(question, tried), rows, pipes, 0 * rows)
-    peak = step.stage_memory(question, tried, tables, stages).total_bytes.max(axis=1)
-    fits = peak <= memory.usable_bytes(accelerator.memory_bytes, stack.margin_fraction)
-    row = int(np.argmax(fits)) if fits.any() else tried.size - 1
-    return texts[row], tried.take(rows[row : row + 1]), bool(fits.any())
 
 
 def memory_blocking(plan: Plan) -> tuple[Blocking, ...]:

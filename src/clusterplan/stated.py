@@ -15,6 +15,7 @@ import numpy as np
 from clusterplan.arrays import IntArray
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError
+from clusterplan.fixes import least_recompute
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, System
 from clusterplan.layer import Question
 from clusterplan.layout import (
@@ -279,12 +280,12 @@ def leaves_prediction_out(row: Measured) -> bool:
     return any(without in words for without in ("womtp", "w/o mtp", "without mtp", "no mtp"))
 
 
-def _recompute(row: Measured, inferred: list[str]) -> Recomputation:
+def _recompute(row: Measured) -> Recomputation | None:
+    """What a row says of recomputation; None if nothing."""
     try:
         return Recomputation.parse(row.recompute or "")
     except ClusterplanError:
-        inferred.append("recompute: none")
-        return Recomputation(mode="none")
+        return None
 
 
 def _sharding(row: Measured, stack: Stack, inferred: list[str]) -> str:
@@ -316,13 +317,14 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
         schedule = str(stated_schedule(row))
     if stated_schedule(row) not in (None, "1f1b", "1f1b-i", schedule):
         inferred.append(f"schedule: {schedule}")
+    stated = _recompute(row)
     cuts = Cuts(
         tp=one(tp),
         cp=one(cp),
         ep=one(ep if is_moe else 1),
         etp=one(etp),
         micro_batch=one(micro_batch),
-        **_recompute(row, inferred).columns(
+        **(stated or Recomputation(mode="none")).columns(
             int(largest_stage(question.model.layers, one(pp), one(vpp), question.end_layers)[0])
         ),
     )
@@ -348,7 +350,13 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
     broken = [name for name, mask in rules.items() if mask[0] and name not in LENIENT]
     if broken:
         raise SkipError(f"not possible as stated: {', '.join(broken)}")
-    return cuts, layouts
+    if stated:
+        return cuts, layouts
+    # What ran did fit, so nothing said is the least that does.
+    mode, least, fits = least_recompute(question, cuts, layouts, margin_fraction=0.0)
+    fits = fits and row.oom is not True
+    inferred.append(f"recompute: {mode if fits else 'none'}")
+    return least if fits else cuts, layouts
 
 
 LENIENT = ("interleaving divides micro-batches by pp", "sequence divides by 2 × cp × tp", "a layer for each stage")
