@@ -313,12 +313,11 @@ def test_releases_of_one_software_are_told_apart(judge, framework, stack):
     ("changes", "taken"),
     [
         ({}, "none"),
-        # 70 B over 16 devices: activations of several layers have to go
-        ({"layers": 80, "hidden": 8192, "heads": 64, "ffn": 28672, "accelerators": 32, "pp": 4, "tp": 8}, "block:6"),
+        ({"micro_batch": 4}, "block:7"),
         # nothing is known of a run that ended for want of memory
-        ({"oom": True, "micro_batch": 16}, "none"),
+        ({"micro_batch": 4, "oom": True}, "none"),
         # nothing would have helped
-        ({"layers": 320}, "none"),
+        ({"layers": 320, "step_time_s": 40.0}, "none"),
     ],
 )
 def test_blank_recompute_is_the_least_with_which_a_run_fits(judge, changes, taken):
