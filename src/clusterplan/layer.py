@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clusterplan import shapes
-from clusterplan.arrays import FloatArray, IntArray, total
+from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.formulas import compute, network, power
 from clusterplan.hardware import Machine
 from clusterplan.layout import Cuts
@@ -367,13 +367,11 @@ def _message_s(question: Question, where: Group, message: Message) -> FloatArray
     return where.time_s(message.collective, message.bytes, remote_share(question, where, message))
 
 
-def _host_s(question: Question, cuts: Cuts, shape: Shape, forward: FloatArray, backward: FloatArray) -> FloatArray:
-    """Waiting of one layer for the host."""
-    stack = question.machine.stack
-    waits = [compute.host_wait_s(time, stack.host_s_per_layer) for time in (forward, backward)]
-    if any(product.pool == "expert" for product in shape.products):
-        waits.append(compute.routing_stall_s(stack.moe_stall_s_per_layer, cuts.recomputed))
-    return total(waits)
+def _stall_s(question: Question, cuts: Cuts, shape: Shape) -> FloatArray:
+    """Waiting of one layer until its host knows where tokens go."""
+    if not any(product.pool == "expert" for product in shape.products):
+        return np.zeros(cuts.size)
+    return compute.routing_stall_s(question.machine.stack.moe_stall_s_per_layer, cuts.recomputed)
 
 
 def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> LayerTable:
@@ -395,14 +393,16 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
         flop = operator.full_flop if isinstance(operator, Product | Core | Scan) else zero
         recompute_flop = recompute_flop + again * flop
     work = forward + backward
-    host = _host_s(question, cuts, shape, forward, backward) if is_layer else zero
+    launch_s = stack.host_s_per_layer if is_layer else 0.0
+    waits = compute.host_wait_s(forward, launch_s) + compute.host_wait_s(backward, launch_s)
+    paced = work + waits  # traffic goes on while a device waits for launches
     traffic = _traffic_s(question, cuts, shape)
     # Products are overlapped with their traffic by copies inside a scale-up domain; across nodes nothing of it hides.
     inside = question.domain_devices % cuts.tp == 0
     exposed = {
-        "tp": network.exposed_s(traffic["tp"], stack.tp_hidden_fraction, np.where(inside, work - core, 0.0)),
+        "tp": network.exposed_s(traffic["tp"], stack.tp_hidden_fraction, np.where(inside, paced - core, 0.0)),
         "cp": network.exposed_s(traffic["cp"], stack.cp_hidden_fraction, core),
-        "ep": network.exposed_s(traffic["ep"], stack.ep_hidden_fraction, work),
+        "ep": network.exposed_s(traffic["ep"], stack.ep_hidden_fraction, paced),
     }
     contention = [network.contention_s(traffic[g], exposed[g], stack.contention_fraction) for g in exposed]
     kept = shapes.saved_bytes(shape, cuts, stack, question.is_eager) if is_layer else zero
@@ -413,7 +413,7 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
     least = np.where(runs_again, shape.input_bytes, kept)
     return LayerTable(
         compute_s=work,
-        host_s=host,
+        host_s=waits + _stall_s(question, cuts, shape) if is_layer else zero,
         recompute_s=recompute,
         memory_bound_s=vector,
         tp_exposed_s=exposed["tp"],
