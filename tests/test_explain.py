@@ -8,8 +8,8 @@ import pytest
 from clusterplan import report, search, shapes
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError
-from clusterplan.explain import RULES, SUMS, equation, explain, field_text
-from clusterplan.formulas import cost, finish, pipeline
+from clusterplan.explain import RULES, SUMS, explain, field_text
+from clusterplan.formulas import cost, pipeline
 from clusterplan.scenario import Scenario, override, resolve
 from clusterplan.step import StepTime
 
@@ -193,10 +193,6 @@ def test_nothing_feasible_has_nothing_to_explain():
 
     with pytest.raises(ClusterplanError, match="nothing is feasible"):
         explain(dataclasses.replace(estimate(), plan=None), "step.total_s")
-
-
-def test_equation_of_a_formula_without_notes_is_its_expression():
-    assert equation(finish.expected_wall_s) == "expected_wall_s = ideal / useful"
 
 
 def test_text_below_a_field():

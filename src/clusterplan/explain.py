@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from clusterplan import __version__, draw, electricity, layer, run, step
+from clusterplan.equations import equation, without_markup
 from clusterplan.errors import ClusterplanError
 from clusterplan.outcome import Cost, ItPower, Purchase
 from clusterplan.plan import Answer, Plan, plan_document
-from clusterplan.trace import Call, Figure, recording, section
+from clusterplan.trace import Call, Figure, recording
 from clusterplan.units import to_si, unit_of
 
 SCHEMA = "clusterplan/explain-1"
@@ -285,7 +285,7 @@ class _Told:
             return told
         return told | {
             "equation": equation(call.function),
-            "references": _without_markup(call.references),
+            "references": without_markup(call.references),
             "inputs": [
                 self.input(name, value, depth - 1, usual=inspect.signature(call.function).parameters[name].default)
                 for name, value in call.inputs.items()
@@ -472,53 +472,3 @@ def _constants() -> Mapping[int, str]:
 
 def _constant_of(value: Any) -> str:
     return _constants().get(id(value), "") if isinstance(value, float) else ""
-
-
-def equation(function: Any) -> str:
-    """How a formula computes: its notes, or else the expression that it returns.
-
-    Examples
-    --------
-    >>> from clusterplan.formulas.pipeline import steady_s
-    >>> equation(steady_s)
-    'steady_s = micro_batches * slowest_stage_s'
-    """
-    notes = _without_markup(section(function, "Notes"))
-    if notes:
-        return notes
-    body = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body[0]
-    returns = [one.value for one in ast.walk(body) if isinstance(one, ast.Return) and one.value is not None]
-    if not returns:
-        return ""
-    text = ast.unparse(returns[-1])
-    text = re.sub(r"(?:np\.asarray|_float)\(([^(),]*)(?:, dtype=[^()]*)?\)", r"\1", text)
-    return f"{function.__name__} = {text}"
-
-
-_SIGNS: Mapping[str, str] = {
-    r"\cdot": "·", r"\times": "×", r"\tau": "τ", r"\lambda": "λ", r"\mu": "μ", r"\sigma": "σ", r"\eta": "η",
-    r"\sqrt": "√", r"\ll": "≪", r"\le": "≤", r"\ge": "≥", r"\approx": "≈", r"\left": "", r"\right": "", r"\,": " ",
-    r"\ln": "ln", r"\exp": "exp", r"\min": "min", r"\max": "max", r"\sum": "Σ", r"\infty": "∞", r"\quad": "  ",
-    r"\alpha": "α", r"\beta": "β", r"\gamma": "γ", r"\rho": "ρ", r"\Delta": "Δ", r"\delta": "δ", r"\phi": "φ",
-    r"\Phi": "Φ", r"\pi": "π", r"\log": "log", r"\lceil": "⌈", r"\rceil": "⌉", r"\lfloor": "⌊", r"\rfloor": "⌋",
-}  # fmt: skip
-
-
-def _without_markup(text: str) -> str:
-    """Text of a docstring's section as it is read in a terminal."""
-
-    def formula_text(match: re.Match[str]) -> str:
-        body = match[1]
-        body = re.sub(r"\\(?:text|mathrm|operatorname)\{([^{}]*)\}", r"\1", body)
-        for _ in range(3):  # fractions inside fractions
-            body = re.sub(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1) / (\2)", body)
-        for sign in sorted(_SIGNS, key=len, reverse=True):
-            body = body.replace(sign, _SIGNS[sign])
-        return re.sub(r"\{([^{}]*)\}", r"(\1)", body).replace("^(2)", "²")
-
-    text = re.sub(r":math:`([^`]*)`", formula_text, text)
-    text = re.sub(r"\.\. math::\s*((?:.+\n?)+)", lambda match: formula_text(match), text)
-    text = re.sub(r":(?:func|mod|data|class|attr):`~?([^`]*)`", r"\1", text).replace("``", "")
-    text = re.sub(r"(?m)^\.\. \[(\d+)\] ", r"[\1] ", text)
-    text = re.sub(r"\s*\[(\d+)\]_", r" [\1]", text)
-    return "\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\[\d+\] )", text) if part.strip())

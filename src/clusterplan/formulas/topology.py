@@ -33,7 +33,12 @@ def needed(devices: ArrayLike, span_devices: ArrayLike, links_per_plane: ArrayLi
     -------
     ndarray of bool
         Shape ``(layout, tier)``. The first always is; another, if the devices do not fit into one block of the level
-        inside it. Leaves of different rails in one block reach each other by the second level, if there is one.
+        inside it.
+
+    Notes
+    -----
+    A level is needed by more devices than the level inside it spans. Leaves of different rails in one block reach each
+    other by the second level, if there is one: it is needed as well by more links in a plane than a leaf has ports.
 
     Examples
     --------
