@@ -194,6 +194,11 @@ def test_bloom_has_a_norm_after_the_embedding():
     assert model.attention.rotary_dim == 0
 
 
+def test_a_share_of_nothing_is_not_the_usual_share():
+    assert shape("pythia-12b", rotary_pct=0.0).attention.rotary_dim == 0
+    assert shape("llama-3.1-8b", rope_parameters={"partial_rotary_factor": 0}).attention.rotary_dim == 0
+
+
 @pytest.mark.parametrize("is_parallel", [True, False])
 def test_gpt_neox(is_parallel):
     model = shape("pythia-12b", use_parallel_residual=is_parallel)

@@ -317,7 +317,7 @@ def _residuals(logs: FloatArray, weight: FloatArray, moved: FloatArray) -> Float
 
 
 def _source_weights(rows: Sequence[Used]) -> FloatArray:
-    """Rows of one source share its weight, so that a long table does not outvote several short ones."""
+    """A source weighs as much as the root of its rows, so that a long table does not outvote several short ones."""
     names = [source_of(used.row) for used in rows]
     counts = {name: names.count(name) for name in set(names)}
     return np.array([1 / np.sqrt(np.sqrt(counts[name])) for name in names])

@@ -120,7 +120,7 @@ class Keys:
         return self.flag(*fact) if isinstance(fact, tuple) else fact(self)
 
     def share(self, *names: str) -> float | None:
-        """A number above 0 and at most 1; None if absent."""
+        """A number from 0 to 1; None if absent."""
         for name in names:
             value = self.get(name)
             if value is None:
@@ -294,9 +294,9 @@ def _rotary(keys: Keys, family: Family, head_dim: int) -> int | None:
         turned = min(keys.whole("rotary_dim"), head_dim)
     else:
         rope = keys.get("rope_parameters")  # transformers 5; by kind of layer where they differ
-        share = Keys(rope, keys.where).share("partial_rotary_factor") if isinstance(rope, dict) else None
-        share = keys.share("partial_rotary_factor", "rotary_pct", "rope_pct") or share or family.rotary
-        turned = int(head_dim * share)
+        inner = Keys(rope, keys.where).share("partial_rotary_factor") if isinstance(rope, dict) else None
+        outer = keys.share("partial_rotary_factor", "rotary_pct", "rope_pct")
+        turned = int(head_dim * next(share for share in (outer, inner, family.rotary) if share is not None))
     return None if turned == head_dim else turned
 
 

@@ -175,6 +175,9 @@ MAY_EXCEED_ONE = {"expert_imbalance_fraction"}
 SHARES = {"efficiency", "best_published_mfu", "wave_hardness", "adiabatic_effectiveness", "decay_per_doubling"}
 """Shares of a whole that are not called fraction."""
 SHARES_MAY_BE_ZERO = {"wave_hardness", "adiabatic_effectiveness", "decay_per_doubling"}
+LARGEST_LOSS = 0.99
+"""assumed: no fans and no wiring take more of the power that they are a part of; at 1 nothing would be left."""
+LOSSES = {"distribution_loss_fraction", "fan_fraction"}
 POSITIVE_ENDINGS = ("_bytes_per_s", "_flop_per_s", "_life_s", "_rise_k")
 POSITIVE = {
     "attention_backward_ratio",
@@ -183,6 +186,7 @@ POSITIVE = {
     "clock_exponent",
     "confidence",
     "k_ramp",
+    "kernel_share",
     "batch_tokens",
     "longest_checkpoint_interval_s",
     "memory_bytes",
@@ -193,6 +197,7 @@ POSITIVE = {
     "rise_k",
     "tdp_w",
     "tokens_per_parameter",
+    "utilisation_fraction",
     "weight_bytes",
 }
 """Figures that something is divided by."""
@@ -206,6 +211,8 @@ def range_of(record: type, name: str) -> tuple[float, float, bool]:
         return 0 if entry.zero or name in MAY_BE_ZERO else 1, MOST_LAYERS if name == "layers" else MOST_COUNT, False
     if name in SHARES or name.endswith("_efficiency"):
         return 0, 1, name not in SHARES_MAY_BE_ZERO
+    if name in LOSSES:
+        return 0, LARGEST_LOSS, False
     if "_fraction" in name:
         return 0, MOST if name in MAY_EXCEED_ONE else 1, name in POSITIVE
     if name == "confidence":
@@ -224,7 +231,7 @@ def _out_of_range(record: type, name: str, si: float, key: str, written: float) 
         return ""
     per_cent = 100 if key.endswith("_pct") else 1
     above = f"more than {least:g}" if excluded else f"at least {least:g}"
-    right = above if si <= least else f"at most {most:g}"
+    right = above if si <= least else f"at most {per_cent * most:g}"
     if most == 1:
         right = f"{above} and at most {per_cent}"
     return f"must be {right}, not {shown(written)}"
@@ -960,7 +967,7 @@ def _wrong_number(record: type, entry: Field, key: str, value: Any) -> str:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"must be {'a whole number' if entry.base is int else 'a number'}, not {shown(value)}"
-    if not math.isfinite(value) if isinstance(value, float) else False:
+    if isinstance(value, float) and not math.isfinite(value):
         return f"must be finite, not {value}"
     if abs(value) > MOST:
         return f"must be at most {MOST:g}, not {shown(value)}"

@@ -224,7 +224,7 @@ class Model:
     head_bias: bool = False
     """Bias on the output head."""
     mtp_layers: int = 0
-    """Multi-token-prediction modules: a layer, a projection and two norms each; trained, not in ``layers``."""
+    """Multi-token-prediction modules: a layer, a projection and three norms each; trained, not in ``layers``."""
 
     @property
     def layer_names(self) -> tuple[str, ...]:

@@ -284,7 +284,7 @@ def test_other_causes_take_nothing_where_they_are_not():
     assert uncorrupted_fraction(0, 3600, 100) == uncorrupted_fraction(0.5, 0, 100) == 1
     assert uncorrupted_fraction(0.5, 3600, np.inf) == 1
     assert full_speed_fraction(0) == 1
-    assert fed_fraction(8, 1e6, 1e12) == 1
+    assert fed_fraction(8, 1e6, 1e12) == fed_fraction(8, 0, 1e12) == 1
     assert both_fraction(1, 0.3) == 0.3
 
 

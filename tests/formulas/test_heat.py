@@ -161,6 +161,7 @@ def test_water_moves_heat_for_less_than_air():
 
 def test_chiller_regression_outside_its_range_stays_at_its_ends():
     assert_array_equal(water_chiller_cop([-10, 45]), water_chiller_cop([10, 35]))
+    assert_array_equal(water_chiller_cop(20, [0, 1]), water_chiller_cop(20, [0.2, 0.8]))
 
 
 def test_carnot_without_lift_is_held():

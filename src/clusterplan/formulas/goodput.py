@@ -233,7 +233,7 @@ def fed_fraction(step_s: ArrayLike, batch_bytes: ArrayLike, read_bytes_per_s: Ar
     step_s : array_like
         Length of a step, shape ``(layout,)``. [s]
     batch_bytes : array_like
-        Data of a step, shape ``(layout,)``. [bytes]
+        Data of a step, shape ``(layout,)``; nothing is waited for where there are none. [bytes]
     read_bytes_per_s : array_like
         Bandwidth at which storage is read. [bytes/s]
 
@@ -252,7 +252,7 @@ def fed_fraction(step_s: ArrayLike, batch_bytes: ArrayLike, read_bytes_per_s: Ar
     [0.5, 1.0]
     """
     step, size, rate = floats(step_s, batch_bytes, read_bytes_per_s)
-    return np.minimum(step * rate / size, 1)
+    return np.minimum(step * rate / np.where(size > 0, size, step * rate), 1)
 
 
 @formula

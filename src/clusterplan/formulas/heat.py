@@ -76,7 +76,7 @@ def water_chiller_cop(condenser_water_c: ArrayLike, load_fraction: ArrayLike = 0
     condenser_water_c : array_like
         Water from the tower: wet bulb plus approach, shape ``(..., bin)``. Held to 10-35, the range of the fit. [°C]
     load_fraction : array_like
-        Load of the machines that run: 0.2-0.8.
+        Load of the machines that run. Held to 0.2-0.8, the range of the fit.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def water_chiller_cop(condenser_water_c: ArrayLike, load_fraction: ArrayLike = 0
     [9.0, 6.3]
     """
     t = np.clip(as_float(condenser_water_c), 10, 35)
-    load = as_float(load_fraction)
+    load = np.clip(as_float(load_fraction), 0.2, 0.8)
     return 16.799 + 0.00884 * t**2 - 8.529 * load**2 + 9.885 * load - 0.7606 * t + 0.0846 * load * t
 
 
