@@ -52,8 +52,9 @@ def test_a_figure_at_the_end_of_its_range(key, value):
         warnings.simplefilter("error")
         try:
             resolved = resolve(override(Scenario(), asked), Catalog(), lambda one: shapes.parameters(one).active)
-            document = search.estimate(resolved).document()
+            said = search.estimate(resolved).document()["plan"]
         except ClusterplanError as problem:
-            assert "\n" not in str(problem)
-        else:
-            assert not list(infinite(document["plan"]))
+            said = str(problem)
+    assert said
+    assert "\n" not in said
+    assert not list(infinite(said))

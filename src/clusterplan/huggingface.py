@@ -14,20 +14,11 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import NoReturn
 
+from clusterplan.configuration import LARGEST_TABLE, VOCAB, Keys, quote
 from clusterplan.consistency import inconsistent
 from clusterplan.errors import ProfileError
-from clusterplan.families import (
-    FAMILIES,
-    LARGEST_TABLE,
-    NO_FEED_FORWARD,
-    UNKNOWN,
-    VOCAB,
-    Family,
-    Keys,
-    dense,
-    quote,
-    windowed,
-)
+from clusterplan.families import FAMILIES, NO_FEED_FORWARD, UNKNOWN
+from clusterplan.family_layers import Family, dense, windowed
 from clusterplan.workload import Experts, Layer, Model, compress
 
 LARGEST_MODEL = 10**18
