@@ -287,6 +287,28 @@ def window_s(plan: Plan) -> float:
     return float(plan.step.time.busy_s[0]) * last / batches
 
 
+def _shared_work(plan: Plan, wait_s: float, line_s: float, batch: int) -> Work:
+    """A part's step beside the others: it waits for the slowest, lines are added, and the batch is that of all."""
+    alone = work(plan.cuts, plan.layouts, plan.step)
+    return replace(
+        alone,
+        step_s=alone.step_s + wait_s + line_s,
+        communication_s=alone.communication_s + line_s,
+        waiting_s=alone.waiting_s + wait_s,
+        global_batch=np.array([batch]),
+    )
+
+
+def _beside(plan: Plan, failures_beside_s: float, share_fraction: float) -> Circumstances:
+    """A part's circumstances beside the others: their failures stop it too, and it has its share of the people."""
+    prices = plan.circumstances.prices
+    return replace(
+        plan.circumstances,
+        failures_beside_s=failures_beside_s,
+        prices=replace(prices, staff_persons=prices.staff_persons * share_fraction),
+    )
+
+
 @dataclass
 class Shop:
     """A question with all that its mixes are made of."""
@@ -375,56 +397,41 @@ class Shop:
         """The job on parts with these layouts."""
         batches = {pair: int(plan.layouts.global_batch[0]) for pair, plan in plans.items()}
         batch = sum(batches.values())
-        own = {pair: float(plan.step.time.total_s[0]) for pair, plan in plans.items()}
-        slowest = max(own.values())
-        lines = self.lines_s(list(plans.values()))
-        line_s = lines[len({pair.site for pair in plans}) - 1]
+        own_s = {pair: float(plan.step.time.total_s[0]) for pair, plan in plans.items()}
+        slowest_s = max(own_s.values())
+        lines_s = self.lines_s(list(plans.values()))
+        line_s = lines_s[len({pair.site for pair in plans}) - 1]
         # Of burned-in machines: what burn-in adds is counted once, over the time of the whole job.
         failures = {
             pair: 1 / float(run.steady_mtbf_s(plan.circumstances, plan.run.fleet)[0]) for pair, plan in plans.items()
         }
+        given = {
+            pair: _beside(plan, sum(failures.values()) - failures[pair], batches[pair] / batch)
+            if len(plans) > 1
+            else plan.circumstances
+            for pair, plan in plans.items()
+        }
+        done = {pair: _shared_work(plan, slowest_s - own_s[pair], line_s, batch) for pair, plan in plans.items()}
+        fleets = {pair: run.fleet_of(given[pair], one.used_devices, one.bought_devices) for pair, one in done.items()}
+        courses = {pair: run.progress_of(given[pair], done[pair], fleets[pair]) for pair in plans}
+        # All end together, with the one that loses most.
+        course = max((one for one, _ in courses.values()), key=lambda one: float(one.wall_s[0]))
         parts = []
         for pair, plan in plans.items():
-            alone = work(plan.cuts, plan.layouts, plan.step)
-            wait_s = slowest - own[pair]
-            shared = replace(
-                alone,
-                step_s=alone.step_s + wait_s + line_s,
-                communication_s=alone.communication_s + line_s,
-                waiting_s=alone.waiting_s + wait_s,
-                global_batch=np.array([batch]),
-            )
-            prices = plan.circumstances.prices
-            share = batches[pair] / batch
-            circumstances = replace(
-                plan.circumstances,
-                failures_beside_s=sum(failures.values()) - failures[pair] if len(plans) > 1 else 0.0,
-                prices=replace(prices, staff_persons=prices.staff_persons * share) if len(plans) > 1 else prices,
-            )
-            fleet = run.fleet_of(circumstances, shared.used_devices, shared.bought_devices)
-            here = sum(n for other, n in batches.items() if other.site == pair.site)
-            timed, stored = run.progress_of(circumstances, shared, fleet)
-            parts.append((pair, plan, circumstances, shared, fleet, timed, stored * (batches[pair] / here), wait_s))
-        # All end together, with the one that loses most.
-        timed = max((part[5] for part in parts), key=lambda one: float(one.wall_s[0]))
-        return Mix(
-            parts=tuple(
+            at_site = sum(count for other, count in batches.items() if other.site == pair.site)
+            stored_bytes = courses[pair][1] * (batches[pair] / at_site)
+            parts.append(
                 Part(
                     pair=pair,
                     plan=plan,
-                    circumstances=circumstances,
-                    work=shared,
-                    run=run.priced(circumstances, shared, fleet, timed, stored),
+                    circumstances=given[pair],
+                    work=done[pair],
+                    run=run.priced(given[pair], done[pair], fleets[pair], course, stored_bytes),
                     batch_share_fraction=batches[pair] / batch,
-                    wait_s=wait_s,
+                    wait_s=slowest_s - own_s[pair],
                 )
-                for pair, plan, circumstances, shared, fleet, _, stored, wait_s in parts
-            ),
-            step_s=slowest,
-            line_s=line_s,
-            lines_s=lines,
-            global_batch=batch,
-        )
+            )
+        return Mix(parts=tuple(parts), step_s=slowest_s, line_s=line_s, lines_s=lines_s, global_batch=batch)
 
     def realised(self, pairs: Sequence[Pair], units: IntArray, offers: Offers) -> Mix | Pair:
         """The job on these units, each part with its best layout; or the pair that has none with its share."""
@@ -485,10 +492,10 @@ class Shop:
             units = float(part.run.fleet.units[0])
             batch = int(part.plan.layouts.global_batch[0])
             staff = part.run.cost.staff_usd
-            money = float(part.run.cost.total_usd[0]) - (0.0 if staff is None else float(staff[0]))
+            units_usd = float(part.run.cost.total_usd[0]) - (0.0 if staff is None else float(staff[0]))
             columns["tokens_per_s"].append(batch * seq_len / (mix.step_s - part.wait_s) / units)
             columns["power_w"].append(float(part.run.energy.peak_facility_w[0]) / units)
-            columns["cost"].append(money / units / mix.wall_s)
+            columns["cost"].append(units_usd / units / mix.wall_s)
             columns["energy"].append(float(part.run.energy.facility_kwh[0]) / units / mix.wall_s)
             columns["carbon"].append(float(part.run.carbon.total_kg_co2e[0]) / units / mix.wall_s)
             columns["water"].append(float(part.run.energy.water_m3[0]) / units / mix.wall_s)
