@@ -179,10 +179,20 @@ def test_a_long_all_reduce_is_as_long_as_both():
     assert_allclose(network.all_reduce_s(1e12, *NODE), 2 * network.ring_s(1e12, *NODE), rtol=1e-4)
 
 
-def test_torus_exchange_is_bounded_by_its_links():
-    # 4 x 4 x 4: three quarters of a side on the mean of 1 + 1 + 1 hops, over six links that are all counted in the rate
-    cube = (np.array([[64.0]]), np.array([[100e9]]), np.zeros(1))
-    assert_allclose(network.all_to_all_s(1e9, *cube, True), 3 * 63 / 64 * 1e9 / 100e9)
+@pytest.mark.parametrize(
+    ("members", "links"),
+    [
+        (1, 0),
+        (2, 1 / 2),  # half stays at home, the other half goes one link far
+        (4, (1 + 2 + 1) / 4),  # a ring: two neighbours, and one across
+        (16, 1 + 1),  # two rings of four
+        (64, 1 + 1 + 1),
+        (4096, 4 + 4 + 4),  # on a ring of sixteen a quarter of it on the mean
+    ],
+)
+def test_torus_exchange_is_bounded_by_its_links(members, links):
+    block = (np.array([[float(members)]]), np.array([[100e9]]), np.zeros(1))
+    assert_allclose(network.all_to_all_s(1e9, *block, True), links * 1e9 / 100e9)
 
 
 def test_rings_of_a_torus_are_short():

@@ -425,7 +425,8 @@ def all_to_all_s(
     members, bytes_per_s, latency_s
         As for :func:`ring_s`.
     is_torus : bool
-        Whether the first tier is a torus, where messages travel a quarter of the ring on each axis.
+        Whether the first tier is a torus, where messages travel a quarter of the ring on each axis that the group
+        fills, and take that many links from other messages.
     remote_fraction : array_like
         Part of what is for other domains that crosses between them; below 1 where what several members of a domain get
         is sent there once and passed on inside, shape ``(layout,)``.
@@ -459,11 +460,11 @@ def all_to_all_s(
             share = np.where(np.asarray(remote_fraction) < 1, (group - 1) / group, share)
         else:
             share = share * remote_fraction
-        part = sent * share / bandwidth
         if tier == 0 and is_torus:
-            side = np.maximum(here, 1.0) ** (1 / 3)
-            part = part * np.maximum(1.0, 0.75 * side)
-        wire = wire + part
+            axes = _torus_axes(here)
+            hops = np.where(here > 1, axes * here ** (1 / axes) / 4, 0.0)  # on the mean, none for a device's own part
+            share = np.maximum(share, here / group * hops)
+        wire = wire + sent * share / bandwidth
         start = start + np.where(here > inner, latency, 0.0)
         inner = here
     return _cheapest(wire, start, np.minimum(group - 1, 1), is_torus)
