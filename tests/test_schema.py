@@ -6,7 +6,8 @@ import tomllib
 import pytest
 
 from clusterplan.catalog import built_in_directory
-from clusterplan.reading import FOLDERS, fields_of
+from clusterplan.fields import fields_of
+from clusterplan.reading import FOLDERS
 from clusterplan.schema import keys_of, profile_schema
 from clusterplan.units import to_si
 

@@ -492,10 +492,10 @@ class Shop:
             units = float(part.run.fleet.units[0])
             batch = int(part.plan.layouts.global_batch[0])
             staff = part.run.cost.staff_usd
-            units_usd = float(part.run.cost.total_usd[0]) - (0.0 if staff is None else float(staff[0]))
+            money = float(part.run.cost.total_usd[0]) - (0.0 if staff is None else float(staff[0]))
             columns["tokens_per_s"].append(batch * seq_len / (mix.step_s - part.wait_s) / units)
             columns["power_w"].append(float(part.run.energy.peak_facility_w[0]) / units)
-            columns["cost"].append(units_usd / units / mix.wall_s)
+            columns["cost"].append(money / units / mix.wall_s)
             columns["energy"].append(float(part.run.energy.facility_kwh[0]) / units / mix.wall_s)
             columns["carbon"].append(float(part.run.carbon.total_kg_co2e[0]) / units / mix.wall_s)
             columns["water"].append(float(part.run.energy.water_m3[0]) / units / mix.wall_s)

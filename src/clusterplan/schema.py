@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusterplan.reading import FOLDERS, Field, fields_of, folder_of, range_of
+from clusterplan.fields import Field, fields_of, range_of
+from clusterplan.reading import FOLDERS, folder_of
 from clusterplan.trace import KINDS
 from clusterplan.units import SUFFIXES, to_si
 

@@ -8,8 +8,8 @@ import pytest
 from clusterplan import search, shapes
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError
+from clusterplan.fields import fields_of, range_of
 from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
-from clusterplan.reading import fields_of, range_of
 from clusterplan.scenario import Scenario, override, resolve
 from clusterplan.site import Cooling, Operations, Prices, Site
 
