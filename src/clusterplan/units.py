@@ -615,19 +615,25 @@ def parse(text: str, dimension: Dimension, *, where: str = "") -> float:
     decimals = exponent - len(match["part"] or "")
     above: int = digits * size[0] * 10 ** max(decimals, 0)
     below: int = size[1] * 10 ** max(-decimals, 0)
-    if above > spelling.most * below:
-        if dimension == "fraction":
-            as_percent = not rest and above <= 100 * below
-            raise refuse("it is more than 1", *([f"{written}%"] if as_percent else []))
-        raise refuse(f"it is more than {say(spelling.most, dimension)}, the most that is planned for")
-    if above * spelling.least[1] < spelling.least[0] * below:
-        least, over = spelling.least
-        raise refuse(f"it is less than {say(least if over == 1 else least / over, dimension)}")
+    if beyond := _beyond(above, below, spelling, dimension, f"{written}%" if not rest else ""):
+        raise refuse(*beyond)
     if not spelling.whole:
         return above / below
     if above % below:
         raise refuse("it is not a whole number")
     return above // below
+
+
+def _beyond(above: int, below: int, spelling: _Spelling, dimension: Dimension, as_percent: str) -> tuple[str, ...]:
+    """Why a quantity is too large or too small, then what may have been meant; empty if it is neither."""
+    if above > spelling.most * below:
+        if dimension != "fraction":
+            return (f"it is more than {say(spelling.most, dimension)}, the most that is planned for",)
+        return ("it is more than 1", *([as_percent] if as_percent and above <= 100 * below else []))
+    least, over = spelling.least
+    if above * over < least * below:
+        return (f"it is less than {say(least if over == 1 else least / over, dimension)}",)
+    return ()
 
 
 def _size(unit: str, spelling: _Spelling) -> Ratio | None:
