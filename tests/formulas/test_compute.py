@@ -37,6 +37,14 @@ def test_one_tile_too_many_is_another_wave():
     assert_allclose(compute.product_efficiency(128 * 109, 256, 97e9, **soft), 1, rtol=1e-6)
 
 
+def test_few_rows_fill_as_little_of_a_tile():
+    soft = A100 | {"wave_hardness": 0.0}
+    assert_allclose(compute.product_efficiency(16, 256 * 18, 97e9, **soft), 16 / 128, rtol=1e-6)
+    assert_allclose(compute.product_efficiency(128 * 12, 32, 97e9, **soft), 32 / 256, rtol=1e-6)
+    # One row and one column too many: a kernel with smaller tiles loses half at most.
+    assert_allclose(compute.product_efficiency(129, 257, 97e9, **soft), 0.5, rtol=1e-6)
+
+
 def test_efficiency_is_a_share():
     rng = np.random.default_rng(1)
     m, n, k = rng.integers(1, 30000, (3, 2000))

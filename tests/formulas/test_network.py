@@ -204,6 +204,19 @@ def test_rings_of_a_torus_are_short():
     assert_allclose([hops(n) for n in (1, 4, 16, 64, 4096)], np.array([[0], [3], [6], [9], [45]]))
 
 
+def test_copies_for_one_domain_are_sent_once():
+    # two domains: two copies both stay with 1/4, so the other domain gets the token with 3/4, where one copy each is 1
+    assert_allclose(network.remote_fraction([1, 2], 2, 2), [1, 0.75])
+    assert_allclose(network.remote_fraction(2, 3, 3), 2 * (1 - 4 / 9) / (2 * 2 / 3))
+
+
+def test_slices_of_a_torus_add_in_a_tree():
+    # 64 devices each in 16 slices: nine steps on the rings inside, four up a tree in place of fifteen round a ring
+    members, latency = np.array([[64.0], [1024.0]]), np.array([1e-6, 1e-5])
+    start = network.all_reduce_s(0, members, np.full((2, 1), 100e9), latency, True)
+    assert_allclose(start, 2 * (9 * 1e-6 + 4 * 1e-5))
+
+
 # stas00/ml-engineering, network: nccl-tests all-reduce on one node of 8 A100, bus bandwidth in GB/s. From 0.5 to 1 MiB
 # the library is slower than at 2 MiB.
 @pytest.mark.parametrize(

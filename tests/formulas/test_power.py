@@ -11,6 +11,7 @@ from clusterplan.formulas.power import (
     buffer_w,
     buffered_swing_w,
     capped_clock_fraction,
+    capped_w,
     clock_slowdown,
     conversion_input_w,
     endpoints_per_device,
@@ -200,6 +201,10 @@ def test_512_devices_energy():
 
 def test_endpoints_of_devices_that_share_a_port_or_take_several():
     assert_array_equal(endpoints_per_device([12.5e9, 50e9, 200e9], 50e9), [0.25, 1, 4])
+
+
+def test_a_cap_takes_off_fans_and_losses_of_supplies_too():
+    assert_allclose(capped_w(700, 400, 8, 0.1, 0.9), 2400 / 0.81)
 
 
 def test_storage_adds_capacity_and_speed():
