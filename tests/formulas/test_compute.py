@@ -126,6 +126,15 @@ def test_attention_of_the_a100(sequence, tflops):
     assert_allclose(3 / (forward + backward), tflops, rtol=0.22)
 
 
+def test_a_lower_clock_and_software_slow_the_arithmetic_and_not_the_traffic():
+    assert_allclose(compute.attention_s(1e12, 1e9, 1e14, 0.5, 1.0, 0.8, 0.5, 2.0), 0.1, rtol=1e-5)
+    # 1e12 FLOP at a quarter of 100 TFLOP/s and twice as long, and 14 GB at 1 TB/s
+    assert_allclose(compute.eager_attention_s(1e12, 1e9, 14, 1e14, 0.5, 1, 1e12, 1, 0.5, 2.0), 0.08 + 0.014)
+    assert_allclose(compute.scan_s(1e12, 1e14, 0.5, 1.0, 0.5, 2.0), 4 * 0.08)
+    products = compute.product_s(1024, 1024, 1024, 1, 2 * 1024**3, 1, 1, 1, 1e30, 1, 2, 0.5, 2.0)
+    assert_allclose(products, 4.0)
+
+
 def test_eager_attention_adds_the_passes_over_its_scores():
     assert_allclose(compute.eager_attention_s(1e12, 0, 14, 1e14, 0.5, 0.5, 1e12, 1), 1e12 / 2.5e13)
     assert_allclose(compute.eager_attention_s(0, 1e9, 14, 1e14, 0.5, 0.5, 1e12, 0.5), 0.028)

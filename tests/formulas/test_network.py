@@ -210,6 +210,12 @@ def test_copies_for_one_domain_are_sent_once():
     assert_allclose(network.remote_fraction(2, 3, 3), 2 * (1 - 4 / 9) / (2 * 2 / 3))
 
 
+def test_what_is_sent_once_to_a_domain_is_passed_on_inside():
+    # two nodes of two, a long message: three quarters inside, of the half for the other node a half across
+    there = np.array([[2.0], [4.0]]), np.array([[100e9], [10e9]]), np.zeros(2), False
+    assert_allclose(network.all_to_all_s(1e12, *there, 0.5), 0.75e12 / 100e9 + 0.25e12 / 10e9, rtol=1e-5)
+
+
 def test_slices_of_a_torus_add_in_a_tree():
     # 64 devices each in 16 slices: nine steps on the rings inside, four up a tree in place of fifteen round a ring
     members, latency = np.array([[64.0], [1024.0]]), np.array([1e-6, 1e-5])
