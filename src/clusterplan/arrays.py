@@ -24,6 +24,17 @@ def total(parts: Iterable[FloatArray]) -> FloatArray:
     return reduce(add, parts)
 
 
+def largest(parts: Iterable[FloatArray]) -> FloatArray:
+    """Largest of arrays, at least one, element by element; of ``table.T`` the largest of each row of a table.
+
+    A row of a few numbers is what :func:`numpy.max` is slow at, and this is exactly the same.
+
+    >>> largest(np.array([[1.0, 2.0], [4.0, 3.0]]).T).tolist()
+    [2.0, 4.0]
+    """
+    return reduce(np.maximum, parts)
+
+
 def as_float(value: ArrayLike) -> FloatArray:
     """The value as an array of floats."""
     return np.asarray(value, dtype=float)

@@ -212,8 +212,8 @@ class LayerTable:
 
     def rows(self, name: str, cut: IntArray) -> FloatArray:
         """One field at these cuts, shape ``(row, part)``."""
-        values: FloatArray = getattr(self, name)[cut]
-        return values
+        values: FloatArray = getattr(self, name)
+        return values.take(cut, axis=0)
 
 
 def _one_product_s(

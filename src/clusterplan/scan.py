@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 import numpy as np
 
 from clusterplan import run, shapes, space, step
-from clusterplan.arrays import BoolArray, FloatArray, IntArray, total
+from clusterplan.arrays import BoolArray, FloatArray, IntArray, largest, total
 from clusterplan.errors import LayoutError
 from clusterplan.formulas import memory
 from clusterplan.layer import LayerTable, Question, price_layers
@@ -349,7 +349,7 @@ def least_bytes(bench: Bench, pairs: Pairs, stages: StageTable, most: IntArray) 
 
 def peak_bytes(bench: Bench, layouts: Layouts, stages: StageTable) -> FloatArray:
     """Memory of the heaviest device of each layout, shape ``(layout,)``. [byte]"""
-    return np.max(step.stage_memory(bench.question, bench.cuts, layouts, stages).total_bytes, axis=1)
+    return largest(step.stage_memory(bench.question, bench.cuts, layouts, stages).total_bytes.T)
 
 
 SPARES_KNOWN = 2000
@@ -412,8 +412,8 @@ def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, 
     layouts, stages = layouts.take(rows), stages.at(stages.pair[rows])
     tally.considered += layouts.size
     # The bound on the time is cheaper than the memory, so it comes first.
-    tokens = layouts.global_batch * float(bench.question.job.seq_len)
-    rows = np.flatnonzero(fastest.keeps(layouts, tokens / step.least_s(bench.cuts, layouts, stages)))
+    most = step.step_tokens(bench.question, layouts) / step.least_s(bench.cuts, layouts, stages)
+    rows = np.flatnonzero(fastest.keeps(layouts, most))
     tally.rejected[BEHIND_NAME] += layouts.size - len(rows)
     layouts, stages = layouts.take(rows), stages.at(stages.pair[rows])
     peak = peak_bytes(bench, layouts, stages) if layouts.size else np.zeros(0)
@@ -422,17 +422,20 @@ def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, 
     tally.rejected["memory"] += layouts.size - len(rows)
     layouts, stages, peak = layouts.take(rows), stages.at(stages.pair[rows]), peak[rows]
     if layouts.offload.any():
-        on_host = np.max(step.host_bytes(bench.question, bench.cuts, layouts, stages), axis=1)
+        on_host = largest(step.host_bytes(bench.question, bench.cuts, layouts, stages).T)
         rows = np.flatnonzero(on_host <= usable_host_bytes(bench.question.machine.system))
         tally.rejected["host memory"] += layouts.size - len(rows)
         layouts, stages, peak = layouts.take(rows), stages.at(stages.pair[rows]), peak[rows]
     if not layouts.size:
         return Candidates(layouts=layouts, peak_bytes=peak, tokens_per_s=np.zeros(0))
-    result = step.evaluate(bench.question, bench.cuts, bench.table, layouts, stages)
-    fastest.see(layouts, result.tokens_per_s)
-    kept = np.flatnonzero(fastest.keeps(layouts, result.tokens_per_s))
-    found = Candidates(layouts=layouts, peak_bytes=peak, tokens_per_s=result.tokens_per_s)
-    return found.take(kept)
+    time = step.step_time(bench.question, bench.cuts, layouts, stages)
+    found = Candidates(
+        layouts=layouts,
+        peak_bytes=peak,
+        tokens_per_s=step.step_tokens(bench.question, layouts) / time.total_s,
+    )
+    fastest.see(layouts, found.tokens_per_s)
+    return found.take(np.flatnonzero(fastest.keeps(layouts, found.tokens_per_s)))
 
 
 def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None) -> Candidates:

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from clusterplan import shapes
-from clusterplan.arrays import FloatArray, IntArray, total
+from clusterplan.arrays import FloatArray, IntArray, largest, total
 from clusterplan.formulas import compute, memory, network, pipeline
 from clusterplan.layer import ENDS, Group, LayerTable, Question, group
 from clusterplan.layout import (
@@ -151,6 +151,16 @@ class StageTable:
         """The same sums, for layouts with these pairs."""
         return replace(self, pair=pair)
 
+    def rows(self, name: str) -> FloatArray:
+        """One field for each layout, shape ``(layout, stage)``."""
+        values: FloatArray = getattr(self, name)
+        return values.take(self.pair, axis=0)  # many times as quick as an index where rows are short
+
+    def most(self, name: str) -> FloatArray:
+        """Largest of the stages, for each layout, shape ``(layout,)``."""
+        values: FloatArray = getattr(self, name)
+        return largest(values.T)[self.pair]
+
 
 TIME_PARTS = (
     "compute_s",
@@ -206,25 +216,29 @@ def stage_table(question: Question, table: LayerTable, cut: IntArray, pipes: Pip
     """Sum the parts of each stage, for pairs of a cut and a pipeline (rows of the two tables, shape ``(pair,)``)."""
     held = pipes.count[pipe]  # (pair, stage, part)
 
-    def by_stage(name: str) -> FloatArray:
-        return np.einsum("rsp,rp->rs", held, table.rows(name, cut))
+    def by_stage(each: FloatArray) -> FloatArray:
+        return np.einsum("rsp,rp->rs", held, each)
 
-    times = {name: by_stage(name) for name in TIME_PARTS}
+    def largest_held(each: FloatArray) -> FloatArray:
+        return largest(np.where(held[..., part] > 0, each[:, part, None], 0.0) for part in range(held.shape[2]))
+
+    prices = {name: table.rows(name, cut) for name in TIME_PARTS}
+    times = {name: by_stage(price) for name, price in prices.items()}
     work = total(times[name] for name in STAGE_PARTS)
     slowest = np.argmax(work, axis=1)
     rows = np.arange(len(cut))
-    whole = total(table.rows(name, cut) for name in STAGE_PARTS) @ model_counts(question)
-    layer_parameters = table.rows("dense_parameters", cut) + table.rows("expert_parameters", cut)
+    whole = total(prices[name] for name in STAGE_PARTS) @ model_counts(question)
+    dense, expert = table.rows("dense_parameters", cut), table.rows("expert_parameters", cut)
     return StageTable(
         pair=rows,
         stage=pipes.stage[pipe],
         all_stages_s=whole,
         slowest={"work_s": work[rows, slowest], **{name: t[rows, slowest] for name, t in times.items()}},
-        saved_bytes=by_stage("saved_bytes"),
-        working_bytes=np.max((held > 0) * table.rows("working_bytes", cut)[:, None, :], axis=2),
-        dense_parameters=by_stage("dense_parameters"),
-        expert_parameters=by_stage("expert_parameters"),
-        largest_layer=np.max((held > 0) * layer_parameters[:, None, :], axis=2),
+        saved_bytes=by_stage(table.rows("saved_bytes", cut)),
+        working_bytes=largest_held(table.rows("working_bytes", cut)),
+        dense_parameters=by_stage(dense),
+        expert_parameters=by_stage(expert),
+        largest_layer=largest_held(dense + expert),
         layers=np.sum(held[:, :, : -len(ENDS)], axis=2),
         is_last=pipes.is_last[pipe],
     )
@@ -343,14 +357,13 @@ def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: Stage
     """Memory of a device of each stage by part."""
     stack, precision = question.machine.stack, question.job.precision
     split = shards(question, layouts, cuts)
-    pair = stages.pair
-    dense, expert = stages.dense_parameters[pair], stages.expert_parameters[pair]
+    dense, expert = stages.rows("dense_parameters"), stages.rows("expert_parameters")
 
     def state(size: float | FloatArray, ranks: IntArray, expert_ranks: IntArray) -> FloatArray:
         return memory.state_bytes(dense, expert, size, ranks[:, None], expert_ranks[:, None])
 
     resident = memory.resident_micro_batches(
-        in_flight(cuts, layouts, stages), stages.layers[pair], OFFLOADS_ACTIVATIONS[layouts.offload][:, None]
+        in_flight(cuts, layouts, stages), stages.rows("layers"), OFFLOADS_ACTIVATIONS[layouts.offload][:, None]
     )
     is_resident = ~OFFLOADS_OPTIMIZER[layouts.offload]
     copies = pipeline.COPIES_BY_SCHEDULE[layouts.schedule][:, None]
@@ -361,10 +374,12 @@ def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: Stage
             copies * stack.kept_gradient_bytes(precision), split.gradients, split.expert_gradients
         ),
         "optimizer_bytes": state(stack.optimizer_bytes * is_resident[:, None], split.optimizer, split.expert_optimizer),
-        "activations_bytes": memory.activation_bytes(stages.saved_bytes[pair], resident, stages.working_bytes[pair]),
-        "logits_bytes": memory.logits_bytes(stages.is_last[pair] * logits[:, None], stack.logit_bytes),
+        "activations_bytes": memory.activation_bytes(
+            stages.rows("saved_bytes"), resident, stages.rows("working_bytes")
+        ),
+        "logits_bytes": memory.logits_bytes(stages.rows("is_last") * logits[:, None], stack.logit_bytes),
         "buffers_bytes": memory.gather_buffer_bytes(
-            stages.largest_layer[pair],
+            stages.rows("largest_layer"),
             stack.weight_bytes,
             stack.kept_gradient_bytes(precision),
             split.is_gathered[:, None],
@@ -382,7 +397,7 @@ def stage_memory(question: Question, cuts: Cuts, layouts: Layouts, stages: Stage
 def in_flight(cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
     """Micro-batches whose activations a stage holds at once, shape ``(layout, stage)``."""
     return pipeline.micro_batches_in_flight(
-        stages.stage[stages.pair],
+        stages.rows("stage"),
         layouts.pp[:, None],
         layouts.vpp[:, None],
         micro_batches(layouts, cuts)[:, None],
@@ -392,17 +407,16 @@ def in_flight(cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
 
 def host_bytes(question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
     """Host memory that a device of each stage fills with what is taken off it, shape ``(layout, stage)``. [byte]"""
-    split, pair = shards(question, layouts, cuts), stages.pair
-    held = in_flight(cuts, layouts, stages)
+    split, held = shards(question, layouts, cuts), in_flight(cuts, layouts, stages)
     states = memory.state_bytes(
-        stages.dense_parameters[pair],
-        stages.expert_parameters[pair],
+        stages.rows("dense_parameters"),
+        stages.rows("expert_parameters"),
         question.machine.stack.optimizer_bytes * OFFLOADS_OPTIMIZER[layouts.offload][:, None],
         split.optimizer[:, None],
         split.expert_optimizer[:, None],
     )
-    kept = memory.resident_micro_batches(held, stages.layers[pair], OFFLOADS_ACTIVATIONS[layouts.offload][:, None])
-    return memory.host_bytes(states, stages.saved_bytes[pair], held, kept)
+    kept = memory.resident_micro_batches(held, stages.rows("layers"), OFFLOADS_ACTIVATIONS[layouts.offload][:, None])
+    return memory.host_bytes(states, stages.rows("saved_bytes"), held, kept)
 
 
 def replica_messages(
@@ -453,9 +467,8 @@ def _data_parallel(
 ) -> tuple[FloatArray, FloatArray]:
     """Exposed data-parallel traffic of a step, and its price in contention, shape ``(layout,)`` each. [s]"""
     stack, pair = question.machine.stack, stages.pair
-    dense, expert = (np.max(p, axis=1)[pair] for p in (stages.dense_parameters, stages.expert_parameters))
-    layers = np.max(stages.layers, axis=1)[pair]
-    sent = replica_messages(question, cuts, layouts, dense, expert, layers)
+    held = (stages.most(name) for name in ("dense_parameters", "expert_parameters", "layers"))
+    sent = replica_messages(question, cuts, layouts, *held)
     traffic = total(times * where.time_s("all_gather", size) for where, size, times in sent)
     gathers = shards(question, layouts, cuts).is_gathered > 0
     times = np.where(gathers, micro_batches(layouts, cuts), 1)
@@ -492,7 +505,7 @@ def _offload(
     question: Question, layouts: Layouts, stages: StageTable, batches: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Exposed copies of activations to the host and back, and their price in contention, shape ``(layout,)`` each."""
-    saved = np.max(stages.saved_bytes, axis=1)[stages.pair] * OFFLOADS_ACTIVATIONS[layouts.offload]
+    saved = stages.most("saved_bytes") * OFFLOADS_ACTIVATIONS[layouts.offload]
     traffic = compute.offload_s(batches * saved, question.machine.system.host_link_bytes_per_s)
     window = pipeline.steady_s(batches, stages.slowest["work_s"][stages.pair])
     exposed = network.exposed_s(traffic, OFFLOAD_HIDDEN_FRACTION, window)
@@ -546,26 +559,27 @@ def least_s(cuts: Cuts, layouts: Layouts, stages: StageTable) -> FloatArray:
     return pipeline.steady_s(micro_batches(layouts, cuts), work) + fill
 
 
-def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts, stages: StageTable) -> Step:
-    """Time of one step of each layout."""
-    machine, job = question.machine, question.job
-    stack = machine.stack
-    cut, pair = layouts.cut, stages.pair
+def step_tokens(question: Question, layouts: Layouts) -> FloatArray:
+    """Tokens of one step, shape ``(layout,)``."""
+    return layouts.global_batch * float(question.job.seq_len)
+
+
+def step_time(question: Question, cuts: Cuts, layouts: Layouts, stages: StageTable) -> StepTime:
+    """Time of one step of each layout by part."""
+    machine, stack = question.machine, question.machine.stack
+    pair = stages.pair
     batches = micro_batches(layouts, cuts)
     slowest = {name: value[pair] for name, value in stages.slowest.items()}
     send = _send_s(question, cuts, layouts)
     sends = 2 * layouts.vpp * send * (layouts.pp > 1)
     dp_exposed, dp_contention = _data_parallel(question, cuts, layouts, stages)
     split = shards(question, layouts, cuts)
-    owned = np.max(
-        memory.state_bytes(
-            stages.dense_parameters[pair],
-            stages.expert_parameters[pair],
-            1.0,
-            split.optimizer[:, None],
-            split.expert_optimizer[:, None],
-        ),
-        axis=1,
+    owned = memory.state_bytes(
+        stages.rows("dense_parameters"),
+        stages.rows("expert_parameters"),
+        1.0,
+        split.optimizer[:, None],
+        split.expert_optimizer[:, None],
     )
     ep_exposed = pipeline.steady_s(batches, slowest["ep_exposed_s"])
     ep_left = network.paired_s(ep_exposed, pipeline.EP_EXPOSED_BY_SCHEDULE[layouts.schedule])
@@ -594,22 +608,30 @@ def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts
             layouts.vpp,
             pipeline.FILL_BY_SCHEDULE[layouts.schedule],
         ),
-        "optimizer_s": _optimizer_s(question, layouts, owned),
+        "optimizer_s": _optimizer_s(question, layouts, largest(owned.T)),
     }
     devices = used_devices(layouts, cuts)
     jitter = network.jitter_s(total(parts.values()), devices / machine.system.node_devices, stack.step_noise_fraction)
-    time = StepTime(**parts, jitter_s=jitter)
-    tokens = layouts.global_batch.astype(np.float64) * job.seq_len
+    return StepTime(**parts, jitter_s=jitter)
+
+
+def evaluate(question: Question, cuts: Cuts, table: LayerTable, layouts: Layouts, stages: StageTable) -> Step:
+    """Time and work of one step of each layout."""
+    job, cut = question.job, layouts.cut
+    time = step_time(question, cuts, layouts, stages)
+    step_s, devices = time.total_s, used_devices(layouts, cuts)
+    memory_bound = pipeline.steady_s(micro_batches(layouts, cuts), stages.slowest["memory_bound_s"][stages.pair])
+    tokens = step_tokens(question, layouts)
     model_flop = tokens * shapes.flop_per_token(question.model, job.seq_len).model
     again = table.rows("recompute_flop", cut) @ model_counts(question)
     hardware_flop = model_flop + again * layouts.global_batch / cuts.micro_batch[cut] * cuts.tp[cut] * cuts.cp[cut]
-    peak = machine.accelerator.peak_flop_per_s(job.precision) or np.nan
+    peak = question.machine.accelerator.peak_flop_per_s(job.precision) or np.nan
     return Step(
         time=time,
-        memory_bound_s=pipeline.steady_s(batches, slowest["memory_bound_s"]) + parts["optimizer_s"],
+        memory_bound_s=memory_bound + time.optimizer_s,
         model_flop=model_flop,
         hardware_flop=hardware_flop,
-        mfu=compute.model_flop_utilisation(model_flop, time.total_s, devices, peak),
-        hfu=compute.model_flop_utilisation(hardware_flop, time.total_s, devices, peak),
-        tokens_per_s=tokens / time.total_s,
+        mfu=compute.model_flop_utilisation(model_flop, step_s, devices, peak),
+        hfu=compute.model_flop_utilisation(hardware_flop, step_s, devices, peak),
+        tokens_per_s=tokens / step_s,
     )
