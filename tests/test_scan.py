@@ -1,10 +1,10 @@
 """Candidates: bounds that are bounds, screening that drops no winner, nothing that depends on batches of work."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
 from clusterplan import scan, search, space, step
 from clusterplan.layout import SHARDING, broken_layout_rules, used_devices
@@ -122,6 +122,15 @@ def test_what_is_screened_by_speed_is_slower_than_the_bound_says(given):
     )
     result = step.evaluate(looked.question, looked.cuts, looked.table, layouts, stages)
     assert np.all(step.least_s(looked.cuts, layouts, stages) <= result.time.total_s)
+
+
+@pytest.mark.parametrize("given", SMALL)
+def test_runs_of_parts_are_those_of_the_whole(given):
+    looked = bench(asked(**given))
+    found = scan.look(looked, Tally())
+    again = scan.evaluated(found.bench, found.candidates, Tally())
+    assert_array_equal(found.value, again.value)
+    assert_equal(asdict(found.outcome), asdict(again.outcome))
 
 
 # Nothing is lost ------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Self, TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -71,12 +71,18 @@ REFINED_RANGE = 0.08
 """How far around, relative."""
 
 
-Table = TypeVar("Table", Cuts, Layouts, LayerTable)
+Table = TypeVar("Table", Cuts, Layouts, LayerTable, Run)
 
 
 def joined(tables: list[Table]) -> Table:
-    """All rows of several tables of one kind."""
-    return type(tables[0])(**{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(tables[0])})
+    """All rows of several tables of one kind, which may be made of tables; what has no rows is the same in all."""
+    columns: dict[str, Any] = {f.name: [getattr(table, f.name) for table in tables] for f in fields(tables[0])}
+    for name, parts in columns.items():
+        if is_dataclass(parts[0]):
+            columns[name] = joined(parts)
+        else:
+            columns[name] = np.concatenate(parts) if np.ndim(parts[0]) else parts[0]
+    return type(tables[0])(**columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,23 +300,30 @@ def samples(bench: Bench, pairs: Pairs) -> IntArray:
     return bench.cuts.micro_batch[pairs.cut] * pairs.stride * np.where(vpp > 1, pp, 1)
 
 
-def ladder(bench: Bench, pairs: Pairs, least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
-    """Numbers of replicas of each pair, in units of its stride, and its row: both of shape ``(layout,)``.
+def ladders(bench: Bench, pairs: Pairs, least: IntArray, most: IntArray) -> tuple[list[IntArray], IntArray]:
+    """Numbers of replicas in units of the stride: the few ladders that occur, and which of them each pair has.
 
     Where the batch is fixed they are the divisors that make it; others would miss it.
     """
     job, unit = bench.question.job, samples(bench, pairs)
     batches = np.where(job.global_batch % unit == 0, job.global_batch // unit, 0) if job.batch_fixed else 0 * unit
-    # Few pairs of ends occur: their steps lie end to end in one array, of which each row takes its own piece.
     code = (least * (most.max(initial=0) + 1) + most) * (batches.max(initial=0) + 1) + batches
     _, first, kind = np.unique(code, return_index=True, return_inverse=True)
     ends = zip(least[first].tolist(), most[first].tolist(), batches[first].tolist(), strict=True)
-    steps = [_steps(low, high, whole if job.batch_fixed else None) for low, high, whole in ends]
+    return [_steps(low, high, whole if job.batch_fixed else None) for low, high, whole in ends], kind
+
+
+def ladder(bench: Bench, pairs: Pairs, least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
+    """Numbers of replicas of each pair, in units of its stride, and its row: both of shape ``(layout,)``."""
+    steps, kind = ladders(bench, pairs, least, most)
     sizes = np.array([len(s) for s in steps], dtype=np.int64)
-    begins = np.cumsum(sizes) - sizes
-    rows = np.repeat(np.arange(len(kind)), sizes[kind])
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes[kind]) - sizes[kind], sizes[kind])
-    return np.concatenate([np.zeros(0, np.int64), *steps])[begins[kind[rows]] + within], rows
+    begins = (np.cumsum(sizes) - sizes)[
+        kind
+    ]  # the ladders lie end to end in one array, of which each pair takes its own
+    own = sizes[kind]
+    rows = np.repeat(np.arange(len(kind)), own)
+    places = np.arange(len(rows)) + np.repeat(begins - (np.cumsum(own) - own), own)
+    return np.concatenate([np.zeros(0, np.int64), *steps])[places], rows
 
 
 @functools.lru_cache(maxsize=65536)
@@ -321,9 +334,10 @@ def _steps(low: int, high: int, batches: int | None) -> IntArray:
     return np.array([d for d in space.divisors(batches) if low <= d <= high], dtype=np.int64)
 
 
-def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) -> IntArray:
+def fitting_pairs(
+    bench: Bench, pairs: Pairs, stages: StageTable, least: IntArray, most: IntArray, tally: Tally
+) -> IntArray:
     """Pairs that fit with the most replicas and the sharding that needs least: no layout of theirs needs less."""
-    least, most = replica_range(bench, pairs)
     rows = np.flatnonzero(most >= least)
     tally.rejected["a replica within devices and batch"] += len(most) - len(rows)
     if not len(rows):
@@ -332,9 +346,10 @@ def fitting_pairs(bench: Bench, pairs: Pairs, stages: StageTable, tally: Tally) 
     tally.least_bytes = min(tally.least_bytes, float(peak.min()))
     fits = peak <= bench.allowed_bytes
     lost = rows[~fits]
-    refused = len(ladder(bench, pairs.take(lost), least[lost], most[lost])[0]) * len(bench.methods)
-    tally.considered += refused
-    tally.rejected["memory"] += refused
+    steps, kind = ladders(bench, pairs.take(lost), least[lost], most[lost])
+    refused = sum(len(rungs) * count for rungs, count in zip(steps, np.bincount(kind).tolist(), strict=True))
+    tally.considered += refused * len(bench.methods)
+    tally.rejected["memory"] += refused * len(bench.methods)
     return rows[fits]
 
 
@@ -406,8 +421,9 @@ def timed(bench: Bench, layouts: Layouts, stages: StageTable, fastest: Fastest, 
     limits = shapes.limits(bench.question.model, bench.question.job, bench.question.machine.stack)
     legal = np.ones(layouts.size, dtype=bool)
     for name, broken in broken_layout_rules(layouts, bench.cuts, limits).items():
-        tally.rejected[name] += int(np.sum(broken & legal))
-        legal &= ~broken
+        if broken.any():  # most are kept by all
+            tally.rejected[name] += int(np.count_nonzero(broken & legal))
+            legal &= ~broken
     rows = np.flatnonzero(legal)
     layouts, stages = layouts.take(rows), stages.at(stages.pair[rows])
     tally.considered += layouts.size
@@ -449,8 +465,8 @@ def scan(bench: Bench, fastest: Fastest, tally: Tally, progress: Progress | None
         for start in range(0, total_pairs, PAIRS_AT_ONCE):
             pairs = bench.pairs.take(slice(start, start + PAIRS_AT_ONCE))
             stages = bench.stages(pairs.cut, pairs.pipe)
-            fit = fitting_pairs(bench, pairs, stages, tally)
             least, most = replica_range(bench, pairs)
+            fit = fitting_pairs(bench, pairs, stages, least, most, tally)
             replicas, rows = ladder(bench, pairs.take(fit), least[fit], most[fit])
             missed = np.bincount(rows, minlength=len(fit)) == 0  # only a fixed batch leaves a pair without any
             tally.rejected["batch divides by dp × micro-batch"] += int(np.sum(missed))
@@ -516,7 +532,11 @@ def evaluated(bench: Bench, candidates: Candidates, tally: Tally) -> Found:
     unique, pair = np.unique(code, return_inverse=True)
     stages = bench.stages(unique // len(bench.pipes.pp), unique % len(bench.pipes.pp))
     result = step.evaluate(bench.question, bench.cuts, bench.table, layouts, stages.at(pair))
-    outcome = run.evaluate(bench.circumstances, work(bench.cuts, layouts, result))
+    return judged(bench, candidates, run.evaluate(bench.circumstances, work(bench.cuts, layouts, result)))
+
+
+def judged(bench: Bench, candidates: Candidates, outcome: Run) -> Found:
+    """Candidates with their runs, against what is asked for."""
     return Found(
         bench=bench,
         candidates=candidates,
@@ -597,9 +617,10 @@ def look(bench: Bench, tally: Tally, progress: Progress | None = None) -> Found:
     fastest, counted = Fastest.on(bench), Tally(may_stop=tally.may_stop)
     found = evaluated(bench, scan(bench, fastest, counted, progress), counted)
     if found.candidates.layouts.size and counted.stopped_at is None:
-        bench, finer = around_best(found, fastest, counted)
-        counted.evaluated += finer.layouts.size
-        found = evaluated(bench, Candidates.joined([found.candidates, finer]), Tally())
+        bench, candidates = around_best(found, fastest, counted)
+        finer = evaluated(bench, candidates, counted)
+        both = Candidates.joined([found.candidates, finer.candidates])
+        found = judged(bench, both, joined([found.outcome, finer.outcome]))
     for name, mask in found.broken.items():
         counted.rejected[name] += int(np.sum(mask))
     tally.add(counted)
