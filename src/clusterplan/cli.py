@@ -1130,6 +1130,8 @@ def _progress() -> Iterator[Callable[[float, str], None] | None]:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    # Matrices are small here: threads that numpy's linear algebra starts, and that spin for work, only cost time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(_run())
 
 

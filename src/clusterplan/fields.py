@@ -24,13 +24,10 @@ class Field:
     required: bool
     zero: bool
     """Whether a count may be 0: it may if that is its default."""
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...]
     """The texts that it may be, if only some are right."""
-
-    @property
-    def nested(self) -> bool:
-        """Whether a value is a record of its own."""
-        return dataclasses.is_dataclass(self.base)
+    nested: bool
+    """Whether a value is a record of its own."""
 
 
 def fields_of(record: type) -> Mapping[str, Field]:
@@ -58,6 +55,7 @@ def _looked_at(record: type) -> Mapping[str, Field]:
             entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING,
             entry.default == 0 and hint is int,
             choices,
+            dataclasses.is_dataclass(hint),
         )
     return found
 

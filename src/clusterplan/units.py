@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import gcd
 from typing import Any, Literal, NamedTuple, overload
 
@@ -171,6 +172,7 @@ def _suffix(words: list[str]) -> str:
     return next((end for end in ends if end in SUFFIXES), "")
 
 
+@lru_cache(maxsize=4096)  # profiles repeat a few hundred keys
 def _read(key: str) -> _Reading | None:
     words = key.split("_")
     suffix = _suffix(words)
