@@ -28,6 +28,8 @@ RUNS = {
         *("--devices", "1024:131072"),
     ),
 }
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Modules come compiled, as they do from an installed package; else each process would compile this one's again."""
 MIB_PER_UNIT = 2**10 if sys.platform != "darwin" else 2**20
 """The kernel counts resident memory in KiB, on macOS in bytes."""
 
@@ -43,7 +45,7 @@ def run(command: tuple[str, ...]) -> Cost:
     """One fresh process; what it prints is dropped."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     begin = time.perf_counter()
-    child = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, nowhere, 1)])
+    child = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=[(os.POSIX_SPAWN_DUP2, nowhere, 1)])
     _, status, used = os.wait4(child, 0)
     wall_s = time.perf_counter() - begin
     os.close(nowhere)
