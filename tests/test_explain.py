@@ -199,3 +199,11 @@ def test_text_below_a_field():
     assert field_text(StepTime, "optimizer_s") == "Update of the parameters. [s]"
     assert field_text(StepTime, "total_s") == "Length of the step. [s]"
     assert field_text(StepTime, "nothing") == ""
+
+
+@pytest.mark.parametrize("field", ["cost.total_usd", "cost.machines_usd", "cost.purchase", "cost.usd_per_device_h"])
+def test_a_cost_that_has_no_price_says_what_gives_one(field):
+    answer = estimate(hardware="grand-teton-h100-500w")
+    with pytest.raises(ClusterplanError, match="grand-teton-h100-500w=USD gives one"):
+        explain(answer, field)
+    assert explain(answer, "energy.pue")["formula"]

@@ -173,3 +173,35 @@ def test_a_saved_layout_is_taken_as_it_is(tmp_path):
     assert saved.exit_code == 0, saved.stderr
     result = run("levers", "--scenario", str(job), "--only", "pue", "--json")
     assert json.loads(result.stdout)["plan"]["layout"]["tp"] == 8
+
+
+# Without a price ------------------------------------------------------------------------------------------------------
+
+UNSOLD = replace(BASE, prices=replace(BASE.prices, system_usd={}))
+WITHOUT_PRICE = search.size(UNSOLD)
+
+
+@pytest.mark.parametrize("replan", [False, True])
+def test_without_a_price_changes_are_not_of_money(replan):
+    found = effects(UNSOLD, WITHOUT_PRICE.plan, CATALOG, replan=replan, only=("clock", "price", "failures", "cooling"))
+    assert {one.lever.group for one in found.found} == {"clock", "failures", "cooling"}
+    document = report.levers_document(WITHOUT_PRICE, found, replan=replan)
+    for row in document["levers"]:
+        assert (row["total_usd"], row["total_usd_change_fraction"], row["saved_usd_per_year"]) == (None, None, None)
+        assert row["effect_fraction"] >= 0
+    text = report.render(document)
+    assert "there is no cost: price list" in text
+    assert "saves" not in text
+    assert "cost" not in text.partition("Levers")[2]
+
+
+def test_without_a_price_a_change_of_money_alone_asks_for_one():
+    with pytest.raises(ClusterplanError, match=r"--only: .*--set prices.system_usd.dgx-h100=USD gives one"):
+        effects(UNSOLD, WITHOUT_PRICE.plan, CATALOG, only=("price", "basis"))
+
+
+def test_a_change_to_a_machine_without_a_price_is_refused_where_the_plan_has_one():
+    prices = {name: usd for name, usd in BASE.prices.system_usd.items() if name != "hgx-h100-liquid"}
+    base = replace(BASE, prices=replace(BASE.prices, system_usd=prices))
+    found = effects(base, ANSWER.plan, CATALOG, only=("cooling",))
+    assert any("no price of hgx-h100-liquid" in why for _, why in found.refused)

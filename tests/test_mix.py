@@ -60,6 +60,14 @@ def test_another_kind_to_choose_from_makes_nothing_worse(objective):
         assert alone.mix is None or whole <= alone.mix.totals[objective] * (1 + 1e-9)
 
 
+def test_kinds_without_a_price_are_left_out_and_alone_refused():
+    answer = mixed(hardware=("dgx-h100", "hgx-a800"), deadline_s=5 * DAY_S)
+    assert {part.plan.question.machine.system.name for part in answer.mix.parts} == {"dgx-h100"}
+    assert any("no price of hgx-a800" in text for text in answer.warnings)
+    with pytest.raises(ClusterplanError, match=r"mix: price list .* has no price of hgx-a800"):
+        mixed(hardware="hgx-a800", deadline_s=5 * DAY_S)
+
+
 def test_counts_that_are_too_few_alone_are_enough_together(both):
     assert {part.plan.question.machine.system.name for part in both.mix.parts} == set(TWO)
     assert both.single is None

@@ -1,8 +1,9 @@
 """Ranges of prices, renting against owning, currency, and prices that have grown old."""
 
 import datetime
+import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from numpy.testing import assert_allclose
 from clusterplan import report, run, scenario, search
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
-from clusterplan.plan import run_of
+from clusterplan.plan import amount, run_of
 from clusterplan.site import RANGED, Prices
+from clusterplan.techniques import techniques
 from examples import asked
 
 YEAR_S = 8766 * 3600
@@ -73,9 +75,114 @@ def test_colocation_buys_no_building():
     assert run.purchase_of(rented, priced()).bought_building_usd == 0
 
 
+# Without a price ------------------------------------------------------------------------------------------------------
+
+
+UNSOLD = {"system_usd": {}}
+
+
+def without_price(**given):
+    """A question whose machine has no price."""
+    question = asked(**given)
+    return replace(question, prices=replace(question.prices, **UNSOLD))
+
+
 def test_a_machine_with_a_rent_and_no_price_says_so():
-    with pytest.raises(ClusterplanError, match=r"it has a rent: --set prices\.basis=rent"):
-        priced(system_usd={})
+    said = run.no_price(replace(PRICES, **UNSOLD), "dgx-h100")
+    assert said.endswith("--set prices.system_usd.dgx-h100=USD gives one; it has a rent: --set prices.basis=rent")
+    never = replace(PRICES, **UNSOLD, rent_usd_per_device_h={})
+    assert run.no_price(never, "dgx-h100").endswith("--set prices.system_usd.dgx-h100=USD gives one")
+
+
+def test_without_a_price_only_money_is_missing():
+    outcome = priced(**UNSOLD)
+    assert (outcome.cost, outcome.usd_per_million_tokens, outcome.usd_per_device_h) == (None, None, None)
+    for part in ("fleet", "progress", "energy", "carbon"):
+        assert repr(getattr(outcome, part)) == repr(getattr(priced(), part))
+
+
+@pytest.mark.parametrize("objective", ["wall", "energy", "carbon", "water", "devices"])
+def test_a_plan_without_a_price_is_as_good_as_with_one(objective):
+    given = {"objective": objective, "devices": (8, 64), "deadline_s": 40 * 86400.0}
+    one, other = search.size(asked(**given)).plan, search.size(without_price(**given)).plan
+    error = one.question.machine.stack.ranking_error_fraction
+    limit = (1 + error) / (1 - error) * (1 + 1e-9)
+    amounts = [float(amount(objective, plan.run)[0]) for plan in (one, other)]
+    assert max(amounts) <= min(amounts) * limit
+    assert other.money.rented_usd is not None
+    assert (other.money.low_usd, other.money.owned_usd, other.money.purchase) == (None, None, None)
+    assert other.money.break_even_utilisation_fraction is None
+
+
+def test_of_plans_without_water_that_of_least_energy_is_taken():
+    answer = search.size(without_price(objective="water", cooling="air-dry-cooler", hardware="dgx-a100"))
+    assert float(answer.plan.run.energy.water_m3[0]) == 0
+    assert any("of these that of least energy is taken" in text for text in answer.warnings)
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"objective": "cost"}, "all objectives but cost need none"),
+        ({"deadline_s": 40 * 86400.0}, "--objective devices, the fewest, needs none"),
+        ({"devices": None}, "--devices N, the shortest run on them, needs none"),
+        ({"budget_usd": 1e6}, "a budget needs one"),
+        ({"budget_usd": 1e6, "objective": "energy"}, "a budget needs one"),
+    ],
+)
+@pytest.mark.parametrize("ask", [search.size, search.compare])
+def test_what_needs_a_price_asks_for_it(ask, given, hint):
+    with pytest.raises(ClusterplanError, match=re.escape(hint)) as caught:
+        ask(without_price(**given))
+    assert "--set prices.system_usd.dgx-h100=USD gives one" in str(caught.value)
+    assert caught.value.exit_code == 1
+
+
+def test_one_layout_needs_a_price_only_for_what_is_asked_of_money():
+    layout = {"devices": (8, 8), "tp": 2}
+    for given in ({}, {"deadline_s": 86400.0}, {"clock": "auto"}, {"clock": "auto", "objective": "energy"}):
+        plan = search.estimate(without_price(**layout, **given)).plan
+        assert plan.run.cost is None
+    for given in ({"objective": "cost"}, {"budget_usd": 1.0}, {"clock": "auto", "deadline_s": 86400.0}):
+        with pytest.raises(ClusterplanError, match="gives one"):
+            search.estimate(without_price(**layout, **given))
+
+
+def test_systems_with_and_without_a_price_stand_side_by_side():
+    question = asked(hardware=("dgx-h100", "dgx-h200", "hgx-a800"), devices=(8, 32))
+    document = report.comparison([answer.document() for answer in search.compare(question)])
+    assert [one["plan"]["cost"]["total_usd"] is None for one in document["columns"]] == [False, False, True]
+    assert document["winners"]["total_usd"] != "hgx-a800"
+    row = next(line.split() for line in report.render(document).splitlines() if line.startswith("  cost "))
+    assert row[-1] == "-"
+    assert "hgx-a800: there is no cost: price list" in " ".join(report.render(document).split())
+
+
+def test_of_several_systems_that_without_a_price_is_left_out_of_what_is_chosen_by_cost():
+    question = asked(hardware=("dgx-h100", "hgx-a800"), devices=(8, 32), objective="cost")
+    answer = search.size(question)
+    assert answer.plan.question.machine.system.name == "dgx-h100"
+    assert any("no price of hgx-a800" in text for text in answer.warnings)
+    one, other = search.compare(question)
+    assert (one.feasible, other.feasible) == (True, False)
+    with pytest.raises(ClusterplanError, match=r"no price of hgx-a800.*; price list .* has no price of gh200-quad"):
+        search.size(asked(hardware=("hgx-a800", "gh200-quad"), objective="cost"))
+
+
+def test_techniques_save_no_money_without_a_price():
+    plan = search.size(without_price()).plan
+    found = [asdict(one) for one in techniques(plan)]
+    assert {one["saved_usd"] for one in found} == {None}
+    document = search.size(without_price()).document()
+    text = report.render({**document, "plan": {**document["plan"], "techniques": found}})
+    assert "time saved" in text
+    assert "cost saved" not in text
+
+
+def test_the_clock_of_the_fewest_devices_without_a_price_is_that_of_least_energy():
+    given = {"devices": (8, 8), "tp": 2, "clock": "auto"}
+    fewest, least = (search.estimate(without_price(objective=name, **given)).plan for name in ("devices", "energy"))
+    assert fewest.question.clock_fraction == least.question.clock_fraction
 
 
 # Ranges ---------------------------------------------------------------------------------------------------------------
@@ -179,9 +286,9 @@ def test_minimum_rent():
 
 def test_term_without_a_price_asks_for_it():
     prices = replace(PRICES, basis="rent", rent_term="3-year", reserved_3_year_usd_per_device_h={})
-    reasons = run.unsupported(replace(PLAN.circumstances, prices=prices))
-    assert any("rent for three years of dgx-h100" in reason for reason in reasons)
-    assert any("--set prices.reserved_3_year_usd_per_device_h.dgx-h100=USD" in reason for reason in reasons)
+    said = run.no_price(prices, "dgx-h100")
+    assert "no rent for three years of dgx-h100; --set prices.reserved_3_year_usd_per_device_h.dgx-h100=USD" in said
+    assert not run.is_priced(prices, "dgx-h100")
 
 
 def test_colocation_in_place_of_a_building():

@@ -1,5 +1,6 @@
 """What holds for every machine and every model: signs, and which way a figure moves an answer."""
 
+import re
 from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
@@ -10,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from clusterplan import run, search, shapes, step
+from clusterplan import report, run, search, shapes, step
 from clusterplan.hardware import System
 from clusterplan.layer import LayerTable, price_layers
 from clusterplan.layout import RECOMPUTE, RECOMPUTED_SHARE, broken_cut_rules, broken_layout_rules
 from clusterplan.plan import work
+from clusterplan.site import Cooling
 from examples import CATALOG, TINY, TINY_MOE, asked, cuts, layouts, machine, model, question
 
 SYSTEMS = CATALOG.names(System)
@@ -281,10 +283,9 @@ def test_a_higher_price_is_never_cheaper(system):
     resolved = asked(hardware=system, devices=(8, 10**5))
     circumstances = search.circumstances_of(resolved, 0)
     ask, some, rows = rows_of("tiny", system)
-    listed = run.unsupported(circumstances)
-    if listed:  # no price of this system in the list that is the default
-        assert any("price" in reason or "cooling" in reason or "rack" in reason for reason in listed)
-        return
+    if not run.is_priced(circumstances.prices, system):
+        priced = replace(circumstances.prices, system_usd={system: 1e5})
+        circumstances = replace(circumstances, prices=priced)
     given_work = work(some, rows, computed(ask, some, rows)[0])
 
     def usd(**prices):
@@ -298,3 +299,41 @@ def test_a_higher_price_is_never_cheaper(system):
         assert np.all(usd(**{name: 2 * getattr(prices, name)}) >= base)
     for table in ("system_usd", "rent_usd_per_device_h"):
         assert np.all(usd(**{table: {key: 2 * value for key, value in getattr(prices, table).items()}}) >= base)
+
+
+# --- Without a price --------------------------------------------------------------------------------------------
+
+
+PRICES = asked().prices
+UNPRICED = [name for name in SYSTEMS if not run.is_priced(PRICES, name)]
+
+
+def numbers(value):
+    """All numbers of a document."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for one in value for number in numbers(one)]
+    return [value] if isinstance(value, float) else []
+
+
+def cooling_of(system):
+    """A cooling design that carries the racks of a system."""
+    designs = [CATALOG.load(Cooling, name) for name in CATALOG.names(Cooling)]
+    return next(one.name for one in designs if one.carries(system.rack_w, needs_liquid=system.needs_liquid))
+
+
+@pytest.mark.parametrize("name", UNPRICED)
+def test_a_machine_without_a_price_has_a_plan_without_money(name):
+    on = machine(name)
+    (answer,) = search.compare(asked(hardware=name, devices=(8, 2 * on.system.devices), cooling=cooling_of(on.system)))
+    document = answer.document()
+    cost = document["plan"]["cost"]
+    allowed = {"rented_usd", "currency", "basis", "price_date", "missing"}
+    assert {key for key, value in cost.items() if value is not None} <= allowed
+    assert any(f"no price of {name}; --set prices.system_usd.{name}=USD gives one" in t for t in answer.warnings)
+    assert np.all(np.isfinite(numbers(document)))
+    for form in report.FORMATS:
+        assert not re.search(r"\bnan\b", report.render(document, form), re.IGNORECASE)
+    assert "Cost (" not in report.render(document)
+    assert "$" not in report.render(document)

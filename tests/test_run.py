@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan import run
 from clusterplan.catalog import Catalog
-from clusterplan.errors import ProfileError
 from clusterplan.formulas.finish import deadline_probability, wall_standard_deviation_s
 from clusterplan.formulas.power import node_w
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, Storage, System, Tier
@@ -1100,14 +1099,6 @@ def test_supported():
             {"cooling": replace(COOLING, rack_limit_w=19e3)},
             "a rack of node gives 20 kW, more than the 19 kW of cooling",
         ),
-        (
-            {"prices": replace(OWN, system_usd={})},
-            "price list list has no price of node; --set prices.system_usd.node=USD",
-        ),
-        (
-            {"prices": replace(RENT, rent_usd_per_device_h={"rack": 4.0})},
-            "price list list has no rent of node; --set prices.rent_usd_per_device_h.node=USD",
-        ),
         ({"storage": replace(STORAGE, capacity_bytes=1e14)}, "more than the 0.1 PB of store"),
         ({"operations": replace(OPERATIONS, spare_shortage_fraction=0.0)}, "no number of spares is enough"),
         ({"operations": replace(OPERATIONS, repeated_fraction=1.0)}, "no run ends that repeats every step"),
@@ -1135,10 +1126,24 @@ def test_a_refusal_names_cooling_that_would_do():
     assert low == f"a rack of rack gives 130 kW, more than the 25 kW of cooling; {named}"
 
 
-def test_system_without_a_price_is_an_error():
-    with pytest.raises(ProfileError, match="price list list has no rent of node") as caught:
-        run.evaluate(circumstances(prices=replace(RENT, rent_usd_per_device_h={"rack": 4.0})), MANY)
-    assert caught.value.nearest == ("rack",)
+@pytest.mark.parametrize(
+    ("prices", "said"),
+    [
+        (replace(OWN, system_usd={}), "no price of node; --set prices.system_usd.node=USD gives one"),
+        (
+            replace(RENT, rent_usd_per_device_h={"rack": 4.0}),
+            "no rent of node; --set prices.rent_usd_per_device_h.node=USD gives one",
+        ),
+    ],
+    ids=["own", "rent"],
+)
+def test_a_system_without_a_price_has_a_run_without_cost(prices, said):
+    given = circumstances(prices=prices)
+    assert run.unsupported(given) == []
+    outcome = run.evaluate(given, MANY)
+    assert outcome.cost is None
+    assert np.all(outcome.energy.facility_kwh > 0)
+    assert run.no_price(prices, "node").startswith(f"price list list has {said}")
 
 
 # The profiles as they are shipped -------------------------------------------------------------------------------------
@@ -1169,8 +1174,7 @@ def shipped(name, **changes):
 @pytest.mark.parametrize("name", CATALOG.names(System))
 def test_shipped_systems(name):
     given = shipped(name)
-    if name not in given.prices.system_usd:  # known for validation only; sizing says that it has no price
-        assert any("no price" in reason for reason in run.unsupported(given))
+    if name not in given.prices.system_usd:
         given = replace(given, prices=replace(given.prices, system_usd={name: 1e6}))
         given = replace(given, cooling=replace(given.cooling, rack_limit_w=1e6))
     assert run.unsupported(given) == []

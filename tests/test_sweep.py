@@ -161,3 +161,36 @@ def test_exit_codes():
     unknown = run(*base, "--over", "nothing=1,2")
     assert unknown.exit_code == 1
     assert unknown.stderr == "clusterplan: --over, --nothing: unknown key\n"
+
+
+# Without a price ------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_price_more_devices_have_no_front():
+    axis = read_axis("devices=64,128", 2, 8)
+    question = resolved(hardware="grand-teton-h100-500w")
+    points = sweep(question, CATALOG, [axis])
+    assert all(point.answer.feasible for point in points)
+    scaled = scaling([axis], points)
+    assert (scaled.on_front, scaled.knee) == (None, None)
+    assert scaled.efficiency[0] == 1
+    document = report.sweep_document({**points[0].answer.document()["inputs"]}, [axis], points, scaled)
+    assert document["scaling"]["knee_devices"] is None
+    assert {(one["total_usd"], one["energy_usd"]) for one in document["points"]} == {(None, None)}
+    text = report.render(document)
+    assert "Scaling: speed" in text
+    assert "no other is faster" not in text
+    assert text.count("gives one") == 1
+    assert "cost" not in text.partition("Over devices")[2].partition("No cost")[0]
+
+
+def test_a_sweep_over_prices_keeps_the_points_that_have_none():
+    axis = read_axis("prices.basis=own,rent", 2, 8)
+    question = resolved(deadline="30d", hardware="cloudmatrix-384")
+    own, rent = sweep(question, CATALOG, [axis])
+    assert own.answer.feasible
+    assert not rent.answer.feasible
+    document = report.sweep_document({**own.answer.document()["inputs"]}, [axis], (own, rent), None)
+    assert "no rent of cloudmatrix-384" in document["points"][1]["why"]
+    with pytest.raises(ClusterplanError, match="no rent of cloudmatrix-384"):
+        sweep(question, CATALOG, [read_axis("prices.basis=rent", 1, 8)])

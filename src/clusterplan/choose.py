@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clusterplan.arrays import BoolArray, FloatArray, IntArray
-from clusterplan.plan import Blocking, Demands, Plan, make_plan, shortfall, upper_limits
+from clusterplan.plan import Blocking, Demands, Plan, amount, cost_usd, make_plan, settling, shortfall, upper_limits
 from clusterplan.scan import Bench, Found, replica_range, samples
 
 USEFUL_MARGIN = 0.1
@@ -69,7 +69,7 @@ def preferred(found: Found, rows: IntArray) -> IntArray:
 
     What decides is what can go wrong: first the free memory, in steps of 5 % of the device up to the useful margin;
     then offloading, an unusual order of groups and recompute are avoided; then fewer cuts; the value itself comes last,
-    and of equal ones the cost.
+    and of equal ones the cost, or the energy where there is no price.
     """
     bench, layouts = found.bench, found.candidates.layouts
     cuts, device = bench.cuts, bench.question.machine.accelerator
@@ -78,8 +78,8 @@ def preferred(found: Found, rows: IntArray) -> IntArray:
     margin = np.floor(np.minimum(free, USEFUL_MARGIN) / MARGIN_STEP)
     groups = cuts.tp[cut] * cuts.cp[cut] * layouts.pp[rows] * cuts.ep[cut]
     again, offload = cuts.recomputed[cut], layouts.offload[rows]
-    placement, cost = layouts.placement[rows], found.outcome.cost.total_usd[rows]
-    order = np.lexsort((cost, found.value[rows], groups, again, cuts.recompute[cut], placement, offload, -margin))
+    placement, last = layouts.placement[rows], amount(settling(found.outcome), found.outcome)[rows]
+    order = np.lexsort((last, found.value[rows], groups, again, cuts.recompute[cut], placement, offload, -margin))
     return rows[order]
 
 
@@ -167,7 +167,7 @@ def at_knee(founds: list[Found]) -> list[Found]:
     if not any(f.feasible.any() for f in founds):
         return founds
     walls = np.concatenate([f.outcome.progress.wall_s[f.feasible] for f in founds])
-    costs = np.concatenate([f.outcome.cost.total_usd[f.feasible] for f in founds])
+    costs = np.concatenate([cost_usd(f.outcome)[f.feasible] for f in founds])
     devices = np.concatenate([f.outcome.fleet.devices[f.feasible] for f in founds])
     limit = walls[knee(walls, costs, devices)] * (1 + 1e-9)
     shortest = shortest_run_s(walls, devices)
@@ -182,12 +182,13 @@ def at_knee(founds: list[Found]) -> list[Found]:
 def at_none(founds: list[Found]) -> list[Found] | None:
     """Feasible rows that have none at all of what is to be least, to be ranked by cost; None where all have some.
 
-    On a site without any use of water all plans tie at 0, and what they cost decides.
+    On a site without any use of water all plans tie at 0, and what they cost decides, or without prices their energy.
     """
     if not any(np.any(f.value[f.feasible] == 0) for f in founds):
         return None
+    counted = settling(*(f.outcome for f in founds))
     return [
-        dataclasses.replace(f, value=f.outcome.cost.total_usd, broken={**f.broken, "more than none": f.value > 0})
+        dataclasses.replace(f, value=amount(counted, f.outcome), broken={**f.broken, "more than none": f.value > 0})
         for f in founds
     ]
 

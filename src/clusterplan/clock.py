@@ -18,7 +18,7 @@ from clusterplan.formulas import power
 from clusterplan.layer import Question
 from clusterplan.layout import Cuts, Layouts
 from clusterplan.outcome import Circumstances, Run
-from clusterplan.plan import Demands, amount, run_of, violated
+from clusterplan.plan import Demands, amount, run_of, settling, violated
 from clusterplan.scenario import AUTO, Resolved, option
 
 CLOCKS_TRIED = 4
@@ -67,7 +67,7 @@ def best_clock(
         The layout, as tables with one row.
     objective : str
         What is to be least, as :func:`~clusterplan.plan.amount` calls it; the cost where only devices count, or where
-        there is none of it.
+        there is none of it; without a price the energy.
     demands : Demands
         What the plan must keep to.
     """
@@ -79,7 +79,8 @@ def best_clock(
             replace(question, clock_fraction=clock), replace(circumstances, clock_fraction=clock), cuts, layouts
         )
 
-    counted = "cost" if objective == "devices" or not amount(objective, at(start))[0] else objective
+    first = at(start)
+    counted = settling(first) if objective == "devices" or not amount(objective, first)[0] else objective
 
     def value(clock: float) -> float:
         return float(amount(counted, at(clock))[0])

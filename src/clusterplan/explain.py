@@ -130,6 +130,10 @@ def explain(answer: Answer, field: str) -> dict[str, Any]:
     document = plan_document(answer.plan)
     known = dict(_leaves(document))
     name = field.removeprefix("plan.")
+    head, _, last = name.rpartition(".")
+    is_money = head == "cost" and (name in known or last in {part.name for part in fields(Cost)})
+    if answer.plan.run.cost is None and is_money and known.get(name) is None:
+        raise ClusterplanError(document["cost"]["missing"], where=name)
     if name not in known:
         raise _unknown(name, known)
     told = _Told(answer.plan, known)

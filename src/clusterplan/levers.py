@@ -15,7 +15,7 @@ from clusterplan.clock import clocks
 from clusterplan.errors import ClusterplanError
 from clusterplan.hardware import Machine, System
 from clusterplan.outcome import Run
-from clusterplan.plan import Plan, layout_document, run_of, violated
+from clusterplan.plan import Plan, amount, layout_document, run_of, settling, violated
 from clusterplan.reading import unknown
 from clusterplan.scenario import AUTO, Resolved
 from clusterplan.site import Cooling, Site
@@ -69,30 +69,37 @@ class Effects:
     """Whether it was cut short, so that changes are missing."""
 
 
-MEASURES: dict[str, Callable[[Run], float]] = {
+MEASURES: dict[str, Callable[[Run], float | None]] = {
     "wall_s": lambda one: float(one.progress.wall_s[0]),
-    "total_usd": lambda one: float(one.cost.total_usd[0]),
+    "total_usd": lambda one: None if one.cost is None else float(one.cost.total_usd[0]),
     "facility_kwh": lambda one: float(one.energy.facility_kwh[0]),
     "total_kg_co2e": lambda one: float(one.carbon.total_kg_co2e[0]),
     "peak_facility_w": lambda one: float(one.energy.peak_facility_w[0]),
 }
-"""What is looked at, by the name that it has in a plan's document."""
+"""What is looked at, by the name that it has in a plan's document; None for a cost without a price."""
+
+OF_MONEY = ("electricity", "price", "staff", "basis")
+"""Kinds of change that change nothing but money; without a price there are none."""
 
 
-def change_fraction(name: str, before: Run, after: Run) -> float:
-    """How much a measure grows, relative."""
-    return MEASURES[name](after) / MEASURES[name](before) - 1
+def change_fraction(name: str, before: Run, after: Run) -> float | None:
+    """How much a measure grows, relative; None where there is none."""
+    was, becomes = MEASURES[name](before), MEASURES[name](after)
+    return None if was is None or becomes is None else becomes / was - 1
 
 
 def effect_size(before: Run, after: Run) -> float:
     """Largest relative change of any measure."""
-    return max(abs(change_fraction(name, before, after)) for name in MEASURES)
+    changes = [change_fraction(name, before, after) for name in MEASURES]
+    return max(abs(change) for change in changes if change is not None)
 
 
-def saved_usd_per_year(before: Run, after: Run) -> float:
+def saved_usd_per_year(before: Run, after: Run) -> float | None:
     """Saved in a year in which the plan as it was would do such runs one after another, for the same runs."""
-    runs = SECONDS_PER_YEAR / MEASURES["wall_s"](before)
-    return (MEASURES["total_usd"](before) - MEASURES["total_usd"](after)) * runs
+    if before.cost is None or after.cost is None:
+        return None
+    runs = SECONDS_PER_YEAR / float(before.progress.wall_s[0])
+    return float(before.cost.total_usd[0] - after.cost.total_usd[0]) * runs
 
 
 def effects(
@@ -130,10 +137,13 @@ def effects(
     for name in only:
         if name not in GROUPS:
             raise unknown(f"no kind of change is called {name!r}", name, GROUPS, where="--only")
+    if plan.run.cost is None and only and set(only) <= set(OF_MONEY):
+        raise ClusterplanError(run.no_price(resolved.prices, plan.question.machine.system.name), where="--only")
     base = replace(resolved, hardware=(plan.question.machine,))
     if not replan and resolved.scenario.clock == AUTO:
         base = _at_clock(base, plan.question.clock_fraction)
-    wanted = [lever for lever in levers(base, plan, catalog, sites) if not only or lever.group in only]
+    left = [kind for kind in only or GROUPS if plan.run.cost is not None or kind not in OF_MONEY]
+    wanted = [lever for lever in levers(base, plan, catalog, sites) if lever.group in left]
     stopped = False
     found: list[Effect] = []
     refused: list[tuple[Lever, str]] = []
@@ -151,7 +161,7 @@ def effects(
             found.append(effect)
         else:
             refused.append((lever, effect))
-    found = _best_cooling(found)
+    found = _best_cooling(found, settling(plan.run))
     found.sort(key=lambda one: -effect_size(plan.run, one.outcome))
     return Effects(plan=plan, found=tuple(found), refused=tuple(refused), is_interrupted=stopped)
 
@@ -164,7 +174,10 @@ def _kept(lever: Lever, plan: Plan) -> Effect | str:
     changed = lever.changed
     clock = clocks(changed, 0)[0]
     circumstances = replace(search.circumstances_of(changed, 0, clock), long=plan.circumstances.long)
-    if reasons := run.unsupported(circumstances):
+    reasons = run.unsupported(circumstances)
+    if plan.run.cost is not None and not run.is_priced(changed.prices, changed.hardware[0].system.name):
+        reasons.append(run.no_price(changed.prices, changed.hardware[0].system.name))
+    if reasons:
         return "; ".join(reasons)
     job = replace(changed.job, precision=plan.question.job.precision)
     question = replace(plan.question, job=job, machine=changed.hardware[0], clock_fraction=clock)
@@ -173,7 +186,7 @@ def _kept(lever: Lever, plan: Plan) -> Effect | str:
 
 def _searched(lever: Lever, plan: Plan) -> Effect | str:
     """The best plan with one change; why there is none if so."""
-    answer = search.size(lever.changed)
+    answer = search.answer(lever.changed, (0,), None)
     if answer.plan is None:
         return "; ".join([one.constraint for one in answer.blocking] or answer.warnings)
     return _effect(lever, plan, answer.plan.run, str(layout_document(answer.plan)["name"]))
@@ -186,14 +199,14 @@ def _effect(lever: Lever, plan: Plan, outcome: Run, layout: str) -> Effect:
     return Effect(lever=lever, outcome=outcome, breaks=tuple(sorted(broken - before)), layout=layout)
 
 
-def _best_cooling(found: list[Effect]) -> list[Effect]:
-    """Of the designs of each kind only that which costs least."""
+def _best_cooling(found: list[Effect], counted: str) -> list[Effect]:
+    """Of the designs of each kind only that which costs least, or takes least energy where that is counted."""
     best: dict[str, Effect] = {}
     for effect in found:
         if effect.lever.group == "cooling":
             kind = effect.lever.change.partition(":")[0]
-            cost = MEASURES["total_usd"](effect.outcome)
-            if kind not in best or cost < MEASURES["total_usd"](best[kind].outcome):
+            less = kind not in best or amount(counted, effect.outcome)[0] < amount(counted, best[kind].outcome)[0]
+            if less:
                 best[kind] = effect
     return [one for one in found if one.lever.group != "cooling" or one in best.values()]
 

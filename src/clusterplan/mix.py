@@ -30,7 +30,17 @@ from clusterplan.layout import BATCH_TOLERANCE, micro_batches, used_devices
 from clusterplan.money import money
 from clusterplan.outcome import Circumstances, Run, Work
 from clusterplan.outcome import Progress as Course
-from clusterplan.plan import Blocking, Plan, critical_batch, evidence, inputs_document, make_plan, plan_document, work
+from clusterplan.plan import (
+    Blocking,
+    Plan,
+    cost_usd,
+    critical_batch,
+    evidence,
+    inputs_document,
+    make_plan,
+    plan_document,
+    work,
+)
 from clusterplan.reading import change
 from clusterplan.scan import Found, Progress
 from clusterplan.scenario import Resolved
@@ -204,6 +214,12 @@ class Part:
     wait_s: float
     """Time of each step in which it waits for the slowest part. [s]"""
 
+    @property
+    def staff_usd(self) -> float:
+        """People, whatever the number of units. [USD]"""
+        paid = self.run.cost
+        return 0.0 if paid is None or paid.staff_usd is None else float(paid.staff_usd[0])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
@@ -247,7 +263,7 @@ class Mix:
         runs = [part.run for part in self.parts]
         return {
             "wall": self.wall_s,
-            "cost": sum(float(one.cost.total_usd[0]) for one in runs),
+            "cost": sum(float(cost_usd(one)[0]) for one in runs),
             "energy": sum(float(one.energy.facility_kwh[0]) for one in runs),
             "carbon": sum(float(one.carbon.total_kg_co2e[0]) for one in runs),
             "water": sum(float(one.energy.water_m3[0]) for one in runs),
@@ -268,7 +284,7 @@ class Mix:
     @property
     def staff_usd(self) -> float:
         """People, whatever the number of units. [USD]"""
-        return sum(float(part.run.cost.staff_usd[0]) for part in self.parts if part.run.cost.staff_usd is not None)
+        return sum(part.staff_usd for part in self.parts)
 
     def units(self, pairs: Sequence[Pair]) -> IntArray:
         """Purchase units of each pair."""
@@ -334,7 +350,14 @@ class Shop:
         return min(most, self.asked.counts.get(machine.system.name, most))
 
     def sized(self, pair: Pair) -> tuple[list[Found], Choice | None]:
-        """All candidates of one machine at one site alone, and the best of those that keep to everything."""
+        """All candidates of one machine at one site alone, and the best of those that keep to everything.
+
+        A machine without a price has none: the parts of a mix are put together by what they cost as well.
+        """
+        prices, system = self.resolved.prices, self.resolved.hardware[pair.kind].system.name
+        if not run.is_priced(prices, system):
+            self.remarks = list(dict.fromkeys([*self.remarks, run.no_price(prices, system)]))
+            return [], None
         resolved = self.at(pair.site)
         resolved = replace(resolved, devices=(resolved.devices[0], self.most_devices(pair.kind)))
         if resolved.devices[0] > resolved.devices[1]:
@@ -491,8 +514,7 @@ class Shop:
             part = next(part for part in mix.parts if part.pair == pair)
             units = float(part.run.fleet.units[0])
             batch = int(part.plan.layouts.global_batch[0])
-            staff = part.run.cost.staff_usd
-            money = float(part.run.cost.total_usd[0]) - (0.0 if staff is None else float(staff[0]))
+            money = float(cost_usd(part.run)[0]) - part.staff_usd
             columns["tokens_per_s"].append(batch * seq_len / (mix.step_s - part.wait_s) / units)
             columns["power_w"].append(float(part.run.energy.peak_facility_w[0]) / units)
             columns["cost"].append(money / units / mix.wall_s)
@@ -728,6 +750,9 @@ def objective_of(resolved: Resolved, asked: Asked) -> str:
 
 def mix(resolved: Resolved, asked: Asked, progress: Progress | None = None) -> Answer:
     """How many units of each machine at each site, and the job on them."""
+    lacking = [one.system.name for one in resolved.hardware if not run.is_priced(resolved.prices, one.system.name)]
+    if len(lacking) == len(resolved.hardware):
+        raise ClusterplanError("; ".join(run.no_price(resolved.prices, name) for name in lacking), where="mix")
     shop = Shop(resolved=resolved, asked=asked, objective=objective_of(resolved, asked), progress=progress)
     seeds: dict[Pair, Mix] = {}
     alone: dict[Pair, Mix] = {}
@@ -900,7 +925,9 @@ def total_document(shop: Shop, mix: Mix) -> dict[str, Any]:
         "total_kg_co2e": totals["carbon"],
         "water_m3": totals["water"],
         "total_usd": totals["cost"],
-        "usd_per_million_tokens": sum(float(one.usd_per_million_tokens[0]) for one in runs),
+        "usd_per_million_tokens": sum(
+            float(each[0]) for one in runs for each in [one.usd_per_million_tokens] if each is not None
+        ),
     }
 
 

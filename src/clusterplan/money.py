@@ -20,7 +20,7 @@ class Money:
     """Other totals of the same run. [USD]"""
 
     low_usd: float | None
-    """Cost with all prices that have a range at its low end; None if the price list has no ranges. [USD]"""
+    """Cost with all prices that have a range at its low end; None if the list has no ranges, or no price. [USD]"""
     high_usd: float | None
     """The same with all at the high end. [USD]"""
     rented_usd: float | None
@@ -52,7 +52,7 @@ def money(circumstances: Circumstances, outcome: Run) -> Money:
         return cost_of(replace(circumstances, prices=other), outcome) if is_priced(other, system) else None
 
     def at(end: Literal["low", "high"]) -> float | None:
-        if not getattr(prices, end):
+        if outcome.cost is None or not getattr(prices, end):
             return None
         return _total(cost_of(replace(circumstances, prices=prices.at_end(end)), outcome))
 

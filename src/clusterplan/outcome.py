@@ -409,11 +409,13 @@ class Run:
     progress: Progress
     energy: Energy
     carbon: Carbon
-    cost: Cost
-    usd_per_million_tokens: FloatArray
-    """Cost over the tokens that the run sees. [USD]"""
-    usd_per_device_h: FloatArray
-    """Cost of a delivered device-hour: one of a device at work, in steps that were kept. [USD/device/h]"""
+    cost: Cost | None
+    """None where the price list does not price the system; nothing else depends on it."""
+    usd_per_million_tokens: FloatArray | None
+    """Cost over the tokens that the run sees; None without a price. [USD]"""
+    usd_per_device_h: FloatArray | None
+    """Cost of a delivered device-hour: one of a device at work, in steps that were kept; None without a price.
+    [USD/device/h]"""
 
 
 def _sum(parts: Any) -> FloatArray:

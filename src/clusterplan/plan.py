@@ -82,7 +82,7 @@ def violated(demands: Demands, outcome: Run) -> dict[str, BoolArray]:
         assert sure is not None, "the circumstances have the same deadline"
         masks["deadline"] = (outcome.progress.wall_s > demands.deadline_s) | (sure < demands.confidence - ROUNDING)
     if demands.budget_usd is not None:
-        masks["budget"] = outcome.cost.total_usd > demands.budget_usd
+        masks["budget"] = cost_usd(outcome) > demands.budget_usd
     if demands.power_w is not None:
         masks["site power"] = outcome.energy.peak_facility_w > demands.power_w
     if demands.water_m3 is not None:
@@ -108,7 +108,7 @@ def upper_limits(demands: Demands) -> list[tuple[str, float, str, Callable[[Run]
     """What is asked for at most: name, value, unit, and how a run measures up to it."""
     limits: tuple[tuple[str, float | None, str, Callable[[Run], FloatArray]], ...] = (
         ("deadline", demands.deadline_s, "s", lambda r: surely_s(r, demands.confidence)),
-        ("budget", demands.budget_usd, "USD", lambda r: r.cost.total_usd),
+        ("budget", demands.budget_usd, "USD", cost_usd),
         ("site power", demands.power_w, "W", lambda r: r.energy.peak_facility_w),
         ("water", demands.water_m3, "m3", lambda r: r.energy.water_m3),
         ("carbon", demands.carbon_kg, "kg CO2e", lambda r: r.carbon.total_kg_co2e),
@@ -128,15 +128,27 @@ def shortfall(demands: Demands, outcome: Run) -> FloatArray:
 
 def amount(name: str, outcome: Run) -> FloatArray:
     """What an objective counts, less is better, shape ``(layout,)``."""
+    if name == "cost":
+        return cost_usd(outcome)
     counted: Mapping[str, FloatArray] = {
         "wall": outcome.progress.wall_s,
-        "cost": outcome.cost.total_usd,
         "energy": outcome.energy.facility_kwh,
         "carbon": outcome.carbon.total_kg_co2e,
         "water": outcome.energy.water_m3,
         "devices": outcome.fleet.devices.astype(float),
     }
     return counted[name]
+
+
+def cost_usd(outcome: Run) -> FloatArray:
+    """What a run costs, shape ``(layout,)``; who asks has seen to it that there is a price. [USD]"""
+    assert outcome.cost is not None, "a machine without a price is refused where its cost is asked for"
+    return outcome.cost.total_usd
+
+
+def settling(*outcomes: Run) -> str:
+    """What settles between plans that are equal otherwise: their cost, or their energy where one has no price."""
+    return "energy" if any(one.cost is None for one in outcomes) else "cost"
 
 
 def work(cuts: Cuts, layouts: Layouts, result: Step) -> Work:
@@ -473,7 +485,9 @@ def plan_document(plan: Plan, *, by_stage: bool = False) -> dict[str, Any]:
     machine, outcome = plan.question.machine, plan.run
     prices = plan.circumstances.prices
     # Parts that the basis does not have (rent where machines are owned) are left out rather than null.
-    cost = {name: value for name, value in _object(outcome.cost, "total_usd").items() if value is not None}
+    cost: dict[str, Any] = {"total_usd": None, "missing": run.no_price(prices, machine.system.name)}
+    if outcome.cost is not None:
+        cost = {name: value for name, value in _object(outcome.cost, "total_usd").items() if value is not None}
     cost |= {
         "usd_per_million_tokens": _number(outcome.usd_per_million_tokens),
         "usd_per_device_h": _number(outcome.usd_per_device_h),

@@ -16,7 +16,6 @@ import numpy as np
 
 from clusterplan import electricity
 from clusterplan.arrays import ArrayLike, FloatArray, IntArray
-from clusterplan.errors import ProfileError
 from clusterplan.formulas import batch, carbon, checkpoints, cost, finish, goodput, power, reliability
 from clusterplan.hardware import System
 from clusterplan.outcome import Carbon, Circumstances, Cost, Energy, Fleet, Progress, Purchase, Run, Work
@@ -48,7 +47,7 @@ def unsupported(circumstances: Circumstances, coolings: tuple[Cooling, ...] = ()
 
     Cooling designs that are known besides are named where they would do.
     """
-    machine, cooling, prices = circumstances.machine, circumstances.cooling, circumstances.prices
+    machine, cooling = circumstances.machine, circumstances.cooling
     system, storage = machine.system, circumstances.storage
     operations = circumstances.operations
     reasons = []
@@ -61,8 +60,6 @@ def unsupported(circumstances: Circumstances, coolings: tuple[Cooling, ...] = ()
             f"a rack of {system.name} gives {system.rack_w / 1e3:.0f} kW, more than the "
             f"{cooling.rack_limit_w / 1e3:.0f} kW of {cooling.name}{instead}"
         )
-    if system.name not in _listed_usd(prices):
-        reasons.append(_no_price(prices, system.name))
     if _stored_bytes(circumstances) > storage.capacity_bytes:
         reasons.append(
             f"{CHECKPOINTS_KEPT} checkpoints and the data take {float(_stored_bytes(circumstances)) / 1e15:.3g} PB, "
@@ -121,7 +118,8 @@ TERMS = {
 """Where a price list has the rent of a term, and what it is called."""
 
 
-def _no_price(prices: Prices, system: str) -> str:
+def no_price(prices: Prices, system: str) -> str:
+    """That a price list does not price a system, and what gives a price."""
     figure, called = TERMS[prices.rent_term] if prices.basis == "rent" else ("system_usd", "price")
     other = "; it has a rent: --set prices.basis=rent" if is_priced(replace(prices, basis="rent"), system) else ""
     return f"price list {prices.name} has no {called} of {system}; --set prices.{figure}.{system}=USD gives one{other}"
@@ -144,15 +142,8 @@ def evaluate(circumstances: Circumstances, work: Work) -> Run:
     -------
     Run
         Expected values. The first start of the job is not in them, the last checkpoint's way to storage neither.
-
-    Raises
-    ------
-    ProfileError
-        If the price list lacks the system.
+        Without cost where the price list does not price the system.
     """
-    prices, system = circumstances.prices, circumstances.machine.system
-    if system.name not in _listed_usd(prices):
-        raise ProfileError(_no_price(prices, system.name), nearest=tuple(sorted(_listed_usd(prices))))
     fleet = fleet_of(circumstances, work.used_devices, work.bought_devices)
     progress, share = progress_of(circumstances, work, fleet)
     return priced(circumstances, mean_work(circumstances, work, progress), fleet, progress, share)
@@ -162,20 +153,26 @@ def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pro
     """The whole job of each layout, from its mean step, how long it takes, and its share of the storage."""
     energy = electricity.energy_of(circumstances, work, fleet, progress, share)
     emissions = _carbon(circumstances, fleet, progress, energy)
-    paid = _cost(circumstances, fleet, progress, energy, emissions, share)
+    paid = None
+    if is_priced(circumstances.prices, circumstances.machine.system.name):
+        paid = _cost(circumstances, fleet, progress, energy, emissions, share)
     return Run(
         fleet=fleet,
         progress=progress,
         energy=energy,
         carbon=emissions,
         cost=paid,
-        usd_per_million_tokens=cost.usd_per_million_tokens(paid.total_usd, circumstances.tokens),
-        usd_per_device_h=cost.usd_per_device_h(paid.total_usd, fleet.used_devices, progress.ideal_s),
+        usd_per_million_tokens=None
+        if paid is None
+        else cost.usd_per_million_tokens(paid.total_usd, circumstances.tokens),
+        usd_per_device_h=None
+        if paid is None
+        else cost.usd_per_device_h(paid.total_usd, fleet.used_devices, progress.ideal_s),
     )
 
 
 def cost_of(circumstances: Circumstances, outcome: Run) -> Cost:
-    """What a run costs with other prices; all else is as it was."""
+    """What a run costs with other prices, which must have one of its system; all else is as it was."""
     share = _store_share(circumstances, outcome.progress)
     return _cost(circumstances, outcome.fleet, outcome.progress, outcome.energy, outcome.carbon, share)
 

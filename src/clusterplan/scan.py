@@ -33,7 +33,7 @@ from clusterplan.layout import (
     used_devices,
 )
 from clusterplan.outcome import Circumstances, Run
-from clusterplan.plan import Demands, amount, shortfall, usable_host_bytes, violated, work
+from clusterplan.plan import Demands, amount, settling, shortfall, usable_host_bytes, violated, work
 from clusterplan.space import Fixed
 from clusterplan.step import Pipelines, StageTable
 from clusterplan.units import format_count
@@ -555,7 +555,7 @@ def around_best(found: Found, fastest: Fastest, tally: Tally) -> tuple[Bench, Ca
     layouts = found.candidates.layouts
     away = np.where(found.feasible, 0.0, shortfall(found.bench.demands, found.outcome))
     seen: dict[tuple[int, ...], int] = {}
-    for row in np.lexsort((found.outcome.cost.total_usd, found.value, away)):
+    for row in np.lexsort((amount(settling(found.outcome), found.outcome), found.value, away)):
         axes = (layouts.cut, layouts.pp, layouts.vpp, layouts.sharding, layouts.offload, layouts.schedule,
                 layouts.placement, layouts.shard_group)  # fmt: skip
         key = tuple(int(axis[row]) for axis in axes)

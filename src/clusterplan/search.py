@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, get_args
 
@@ -44,6 +44,7 @@ from clusterplan.plan import (
     amount,
     critical_batch,
     make_plan,
+    settling,
     upper_limits,
     violated,
     work,
@@ -206,6 +207,34 @@ def reasons_against(resolved: Resolved, index: int) -> list[str]:
     return reasons
 
 
+def without_price(resolved: Resolved, system: str) -> str:
+    """That a machine has no price where the question needs one, and the question that needs none."""
+    scenario = resolved.scenario
+    if scenario.budget_usd is not None:
+        other = "a budget needs one"
+    elif scenario.objective == "cost":
+        other = "all objectives but cost need none"
+    elif scenario.deadline_s is not None:
+        other = "under a deadline the least cost is looked for; --objective devices, the fewest, needs none"
+    else:
+        other = "with nothing asked cost is weighed against time; --devices N, the shortest run on them, needs none"
+    return f"{run.no_price(resolved.prices, system)}; {other}"
+
+
+def lacks_price(resolved: Resolved, index: int, objective: str) -> bool:
+    """Whether a machine has no price and the question needs one."""
+    needs = objective in {"cost", "knee"} or resolved.scenario.budget_usd is not None
+    return needs and not run.is_priced(resolved.prices, resolved.hardware[index].system.name)
+
+
+def check_prices(questions: Sequence[Resolved]) -> None:
+    """Raise if questions need a price of their machines and none of these has one."""
+    lacking = [[lacks_price(one, index, objective_of(one)) for index in range(len(one.hardware))] for one in questions]
+    if all(all(row) for row in lacking):
+        names = dict.fromkeys(machine.system.name for one in questions for machine in one.hardware)
+        raise ClusterplanError("; ".join(without_price(questions[0], name) for name in names))
+
+
 def search_machine(
     resolved: Resolved, index: int, objective: str, progress: Progress | None, *, may_stop: bool = False
 ) -> tuple[list[Found], Tally, list[str]]:
@@ -218,6 +247,8 @@ def search_machine(
         reasons.append(f"{machine.stack.name} has no {sharding}; it has {', '.join(machine.stack.sharding)}")
     not_offloaded = machine.why_not_offloaded(resolved.scenario.offload or "none")
     reasons += [not_offloaded] if not_offloaded else []
+    if lacks_price(resolved, index, objective):
+        reasons.append(without_price(resolved, machine.system.name))
     if reasons:
         return [], tally, reasons
     try:
@@ -351,8 +382,9 @@ def one_answer(
     ranked = at_knee(looked) if asked == "knee" else looked
     none = None if asked == "knee" else at_none(looked)
     if none is not None:
-        ranked, objective = none, "cost"
-        reasons.append(f"there are plans with no {asked} at all, and of these the cheapest is taken")
+        ranked, objective = none, settling(*(found.outcome for found in looked))
+        taken = "the cheapest" if objective == "cost" else "that of least energy"
+        reasons.append(f"there are plans with no {asked} at all, and of these {taken} is taken")
     chosen, ties = best_choice(ranked)
     base = Answer(
         resolved=resolved,
@@ -482,10 +514,12 @@ def warnings(plan: Plan) -> list[str]:
     if sure is not None and float(sure[0]) < SURE:
         odds = format_probability(float(sure[0]))
         found.append(f"the deadline is met with probability {odds}; --confidence {SURE} plans for more")
-    cost = plan.run.cost
-    staff = 0.0 if cost.staff_usd is None else float((cost.staff_usd / cost.total_usd)[0])
+    cost, prices = plan.run.cost, plan.circumstances.prices
+    if cost is None:
+        found.append(f"there is no cost: {run.no_price(prices, machine.system.name)}")
+    staff = 0.0 if cost is None or cost.staff_usd is None else float((cost.staff_usd / cost.total_usd)[0])
     if staff > STAFF:
-        people = f"{plan.circumstances.prices.staff_persons:g} people of {plan.circumstances.prices.name}"
+        people = f"{prices.staff_persons:g} people of {prices.name}"
         found.append(
             f"staff is {format_fraction(staff)} of the cost: {people}, however small the cluster; "
             "--set prices.staff_persons=N counts those that this run needs"
@@ -656,6 +690,7 @@ def size(resolved: Resolved, progress: Progress | None = None, *, may_stop: bool
 
     With ``may_stop`` a keyboard interrupt ends the search with the best so far, if there is one.
     """
+    check_prices([resolved])
     return answer(resolved, tuple(range(len(resolved.hardware))), progress, may_stop=may_stop)
 
 
@@ -665,6 +700,7 @@ def compare(resolved: Resolved, progress: Progress | None = None, *, may_stop: b
     With ``may_stop`` a keyboard interrupt ends it with the columns so far, if there are any; the last of them may have
     been cut short.
     """
+    check_prices([resolved])
     columns: list[Answer] = []
     for index in range(len(resolved.hardware)):
         told = part(progress, index, len(resolved.hardware))
@@ -692,6 +728,9 @@ def estimate(resolved: Resolved) -> Answer:
     reasons = reasons_against(resolved, 0)
     if reasons:
         raise LayoutError("; ".join(reasons))
+    asked = objective_of(resolved) if scenario.clock == AUTO else scenario.objective or "none"
+    if lacks_price(resolved, 0, asked):  # of one layout only the clock is chosen
+        raise ClusterplanError(without_price(resolved, machine.system.name))
     cuts, layouts, problems = one_layout(resolved, scenario.recompute or "none")
     used = used_devices(layouts, cuts)
     question = Question(
@@ -711,7 +750,6 @@ def estimate(resolved: Resolved) -> Answer:
     plan = make_plan(question, circumstances_of(resolved, 0, question.clock_fraction), cuts, layouts)
     check_joined(plan)
     plan, missing = context.lengthened(plan, scenario)
-    asked = objective_of(resolved)
     plan = at_best_clock(resolved, plan, "cost" if asked == "knee" else asked)
     stops = (*memory_blocking(plan), *missing, *stuck(plan))
     return Answer(

@@ -14,7 +14,7 @@ from clusterplan.arrays import FloatArray
 from clusterplan.catalog import Catalog
 from clusterplan.choose import knee
 from clusterplan.errors import ClusterplanError
-from clusterplan.plan import Answer
+from clusterplan.plan import Answer, cost_usd
 from clusterplan.scenario import Resolved, override, resolve
 from clusterplan.units import parse_range
 
@@ -54,9 +54,9 @@ class Scaling:
     points: tuple[Point, ...]
     efficiency: FloatArray
     """Speed for each device over that of the smallest."""
-    on_front: tuple[bool, ...]
-    """Whether no other point is faster and cheaper."""
-    knee: int
+    on_front: tuple[bool, ...] | None
+    """Whether no other point is faster and cheaper; None where a point has no price."""
+    knee: int | None
     """Point of the front where more devices stop paying: what ``size`` takes if nothing is asked."""
 
 
@@ -145,13 +145,16 @@ def sweep(
     if len(combinations) > MOST_POINTS:
         raise ClusterplanError(f"has {len(combinations):,} points; at most {MOST_POINTS:,}", where="--over")
     questions = [at_point(resolved, catalog, axes, values) for values in combinations]  # mistakes before any search
+    search.check_prices(questions)
     points: list[Point] = []
     for number, (values, question) in enumerate(zip(combinations, questions, strict=True)):
         try:
             if progress:
                 told = ", ".join(f"{axis.key} {value}" for axis, value in zip(axes, values, strict=True))
                 progress(number / len(combinations), told)
-            points.append(Point(values=values, answer=search.size(question)))
+            points.append(
+                Point(values=values, answer=search.answer(question, tuple(range(len(question.hardware))), None))
+            )
         except KeyboardInterrupt:
             if not (may_stop and points):
                 raise
@@ -181,7 +184,10 @@ def scaling(axes: Sequence[Axis], points: Sequence[Point]) -> Scaling | None:
     order = np.argsort(devices)
     found, plans, devices = [found[n] for n in order], [plans[n] for n in order], devices[order]
     wall = np.array([float(plan.run.progress.wall_s[0]) for plan in plans])
-    cost = np.array([float(plan.run.cost.total_usd[0]) for plan in plans])
+    efficiency = wall[0] * devices[0] / (wall * devices)
+    if any(plan.run.cost is None for plan in plans):
+        return Scaling(points=tuple(found), efficiency=efficiency, on_front=None, knee=None)
+    cost = np.array([float(cost_usd(plan.run)[0]) for plan in plans])
     front = tuple(
         not any(
             (wall[m] <= wall[n] and cost[m] <= cost[n]) and (wall[m], cost[m]) != (wall[n], cost[n])
@@ -191,7 +197,7 @@ def scaling(axes: Sequence[Axis], points: Sequence[Point]) -> Scaling | None:
     )
     return Scaling(
         points=tuple(found),
-        efficiency=wall[0] * devices[0] / (wall * devices),
+        efficiency=efficiency,
         on_front=front,
         knee=knee(wall, cost, devices),
     )

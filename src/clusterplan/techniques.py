@@ -31,8 +31,8 @@ class Technique:
     """Expected length with it. [s]"""
     saved_s: float
     """How much shorter that is; negative if it is longer. [s]"""
-    saved_usd: float
-    """How much less the run costs, without what the technique itself may cost. [USD]"""
+    saved_usd: float | None
+    """How much less the run costs, without what the technique itself may cost; None without a price. [USD]"""
 
 
 def techniques(plan: Plan) -> tuple[Technique, ...]:
@@ -49,7 +49,9 @@ def techniques(plan: Plan) -> tuple[Technique, ...]:
                 goodput_fraction=float(after.progress.goodput_fraction[0]),
                 wall_s=float(after.progress.wall_s[0]),
                 saved_s=float(before.progress.wall_s[0] - after.progress.wall_s[0]),
-                saved_usd=float(before.cost.total_usd[0] - after.cost.total_usd[0]),
+                saved_usd=None
+                if before.cost is None or after.cost is None
+                else float(before.cost.total_usd[0] - after.cost.total_usd[0]),
             )
         )
     return tuple(found)

@@ -78,22 +78,24 @@ def levers_blocks(document: Document) -> Iterator[Block]:
     plan = document["plan"]
     yield question_block(document["inputs"])
     named = f"{plan['devices']:,} devices of {plan['hardware']}, {plan['layout']['name']}"
-    figures = ", ".join(f"{head} {said(path, at(plan, path))}" for _, path, head in COLUMNS)
-    yield Block(title="Plan", rows=(("", f"{named}: {figures}"),), are_notes=True)
-    heads = ("", *(head for _, _, head in COLUMNS), "saves\na year")
+    columns = [column for column in COLUMNS if at(plan, column[1]) is not None]
+    figures = ", ".join(f"{head} {said(path, at(plan, path))}" for _, path, head in columns)
+    missing = plan["cost"].get("missing")
+    unpriced = (("", f"there is no cost: {missing}"),) if missing else ()
+    yield Block(title="Plan", rows=(("", f"{named}: {figures}"), *unpriced), are_notes=True)
+    heads = ("", *(head for _, _, head in columns), *(() if missing else ("saves\na year",)))
     rows = [
         (
             "\n".join(wrap(one["change"], LABEL, break_on_hyphens=True)) + (" !" if one["breaks"] else ""),
-            *(_signed(one[f"{name}_change_fraction"]) for name, _, _ in COLUMNS),
-            _saved(one["saved_usd_per_year"]),
+            *(_signed(one[f"{name}_change_fraction"]) for name, _, _ in columns),
+            *(() if missing else (_saved(one["saved_usd_per_year"]),)),
         )
         for one in document["levers"]
     ]
     again = "layout and size searched again" if document["replanned"] else "on the same layout"
-    caption = (
-        f"Each row is one change, {again}, most effect first. What it saves a year is for the runs that the plan as it "
-        "is would do in a year, one after another."
-    )
+    caption = f"Each row is one change, {again}, most effect first."
+    if not missing:
+        caption += " What it saves a year is for the runs that the plan as it is would do in a year, one after another."
     yield Block(title="Levers", heads=heads, rows=tuple(rows), right=tuple(range(1, len(heads))), caption=caption)
     broken = [(one["change"], one["breaks"]) for one in document["levers"] if one["breaks"]]
     notes = [("", f"! {change}: no longer keeps to {', '.join(names)}") for change, names in broken]
@@ -116,5 +118,5 @@ def _signed(change: float) -> str:
     return f"{per_cent:+.0f} %" if abs(per_cent) >= 99.95 else f"{per_cent:+.1f} %"
 
 
-def _saved(value_usd: float) -> str:
-    return "-" if abs(value_usd) < 1 else money(value_usd)
+def _saved(value_usd: float | None) -> str:
+    return "-" if value_usd is None or abs(value_usd) < 1 else money(value_usd)

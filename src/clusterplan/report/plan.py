@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from clusterplan.report.blocks import Block, Document
@@ -62,7 +62,7 @@ def _plan_blocks(plan: Document, inputs: Document, critical: Document | None, *,
         title="Power, energy, water and carbon", rows=tuple(_energy_rows(plan["energy"], plan["carbon"], inputs))
     )
     cost = plan["cost"]
-    if cost:
+    if cost and cost["total_usd"] is not None:
         parts = {name: value for name, value in cost.items() if name.endswith("_usd") and name not in NO_PARTS}
         yield replace(tree((f"Cost ({_basis(cost)})", cost["total_usd"]), parts), caption=_unit_costs(cost))
 
@@ -313,17 +313,17 @@ def _simulation_rows(simulation: Document) -> Iterator[tuple[str, str]]:
 
 def _techniques_block(techniques: Sequence[Document]) -> Block:
     """What each technique is worth, best first."""
-    rows = tuple(
-        (
-            one["technique"],
-            format_fraction(one["goodput_fraction"]),
-            f"{'-' if one['saved_s'] < 0 else ''}{format_time(abs(one['saved_s']))}",
-            f"{'-' if one['saved_usd'] < 0 else ''}{money(abs(one['saved_usd']))}",
-        )
-        for one in sorted(techniques, key=lambda one: -one["saved_s"])
-    )
-    heads = ("with", "goodput", "time saved", "cost saved")
-    return Block(title="What techniques are worth, one at a time", heads=heads, rows=rows, right=(1, 2, 3))
+    rows = []
+    for one in sorted(techniques, key=lambda one: -one["saved_s"]):
+        less, saved = one["saved_s"], one["saved_usd"]
+        row = (one["technique"], format_fraction(one["goodput_fraction"]), _signed(format_time, less))
+        rows.append(row if saved is None else (*row, _signed(money, saved)))
+    heads = ("with", "goodput", "time saved", "cost saved")[: len(rows[0])]
+    return Block(title="What techniques are worth, one at a time", heads=heads, rows=tuple(rows), right=(1, 2, 3))
+
+
+def _signed(write: Callable[[float], str], value: float) -> str:
+    return f"{'-' if value < 0 else ''}{write(abs(value))}"
 
 
 def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterator[tuple[str, str]]:

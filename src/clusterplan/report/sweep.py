@@ -61,13 +61,11 @@ def sweep_document(
         for number, point in enumerate(scaled.points):
             rows[place[id(point)]]["scaling"] = {
                 "efficiency": float(scaled.efficiency[number]),
-                "on_front": scaled.on_front[number],
-                "is_knee": number == scaled.knee,
+                "on_front": None if scaled.on_front is None else scaled.on_front[number],
+                "is_knee": None if scaled.knee is None else number == scaled.knee,
             }
-        document["scaling"] = {
-            "rule": RULE,
-            "knee_devices": rows[place[id(scaled.points[scaled.knee])]]["devices"],
-        }
+        best = None if scaled.knee is None else rows[place[id(scaled.points[scaled.knee])]]["devices"]
+        document["scaling"] = {"rule": RULE, "knee_devices": best}
     return document
 
 
@@ -81,6 +79,8 @@ def _row(axes: Sequence[Axis], point: Point) -> dict[str, Any]:
         "layout_name": at(plan, "layout.name"),
     }
     row |= {path.rsplit(".", 1)[-1]: at(plan, path) for path in FIGURES}
+    if missing := at(plan, "cost.missing"):
+        row["no_cost"] = missing
     if not document["feasible"]:
         row["why"] = "; ".join([reason(one) for one in document["blocking"]] or document["warnings"])
     return row
@@ -107,24 +107,25 @@ def sweep_blocks(document: Document) -> Iterator[Block]:
     points, keys = document["points"], [axis["key"] for axis in document["axes"]]
     scaled = document.get("scaling")
     shown = [(name, head) for name, head in TABLE if _says_something(name, points, keys)]
-    heads = (",\n".join(keys), *(head for _, head in shown), *([""] if scaled else []))
+    marked = bool(scaled and scaled["knee_devices"])
+    heads = (",\n".join(keys), *(head for _, head in shown), *([""] if marked else []))
     rows = [
         (
             ", ".join(one["over"][key] for key in keys),
             *((_cell(name, one) if one["feasible"] else "-") for name, _ in shown),
-            *([_mark(one)] if scaled else []),
+            *([_mark(one)] if marked else []),
         )
         for one in points
     ]
     caption = ""
     if scaled:
-        caption = (
-            f"* no other is faster and cheaper; ** {RULE}: {scaled['knee_devices']:,} devices. "
-            "Scaling: speed of a device over that in the smallest cluster."
-        )
+        front = f"* no other is faster and cheaper; ** {RULE}: {scaled['knee_devices']:,} devices. " if marked else ""
+        caption = f"{front}Scaling: speed of a device over that in the smallest cluster."
     right = tuple(range(1, 1 + len(shown)))
     title = f"Over {' and '.join(keys)}"
     yield Block(title=title, heads=heads, rows=tuple(rows), right=right, is_wide=True, caption=caption)
+    if unpriced := dict.fromkeys(one["no_cost"] for one in points if one.get("no_cost")):
+        yield Block(title="No cost", rows=tuple(("", text) for text in unpriced), are_notes=True)
     failed = [(" ".join(one["over"].values()), one["why"]) for one in points if not one["feasible"]]
     if failed:
         yield Block(title="No feasible plan", rows=tuple(("", f"{at}: {why}") for at, why in failed), are_notes=True)
