@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan import run
-from clusterplan.draw import Level, Swings, draw
+from clusterplan.draw import FLOOR, Level, Mitigation, Swings, draw
 from test_run import FABRIC, MANY, OPERATIONS, RACK, SYSTEM, circumstances, work
 
 
@@ -123,3 +123,63 @@ def test_storage_by_head():
     found, _ = drawn(work(1000), swing_coherence_fraction=1.0, buffered_swing_fraction=0.5)
     # 0.82 of a step of 6 s at 700 W, the rest at 370 W; what is stored in the rest lifts it to half of the way.
     assert_allclose(found.swings.buffer_j, 6 * 1000 * 330 * 0.5 * 0.82 * 0.18)
+
+
+# Ways to even swings out ----------------------------------------------------------------------------------------------
+
+
+def test_a_floor_by_head():
+    found, outcome = drawn(work(1000), swing_coherence_fraction=1.0)
+    floor = found.mitigation.floor
+    # From 700 W to 0.9 of it, where it was 370 W in exposed communication, behind supplies of 0.95.
+    assert_allclose(floor.left_w, 1000 * 70 / 0.95)
+    assert_allclose(floor.added_kwh * 3.6e6, floor.added_w * outcome.energy.pue * outcome.progress.wall_s)
+    assert_allclose(floor.added_usd, floor.added_kwh * circumstances().site.usd_per_kwh)
+    assert_allclose(floor.added_fraction, floor.added_w / outcome.energy.mean_it_w)
+
+
+def test_a_floor_takes_what_a_plan_with_it_counts():
+    bare, before = drawn()
+    activity = (FLOOR * 700 - 100) / 600
+    found, outcome = drawn(floor_activity_fraction=activity)
+    assert_allclose(bare.mitigation.floor.left_w, found.swings.step_w)
+    assert_allclose(bare.mitigation.floor.added_w, outcome.energy.mean_it_w - before.energy.mean_it_w)
+
+
+def test_storage_takes_what_a_plan_with_it_counts():
+    bare, before = drawn()
+    share = float(1 - (bare.mitigation.floor.left_w / bare.swings.step_w)[0])
+    found, outcome = drawn(buffered_swing_fraction=share)
+    storage = bare.mitigation.storage
+    assert_allclose(storage.left_w, bare.mitigation.floor.left_w)
+    assert_allclose(storage.left_w, found.swings.step_w)
+    assert_allclose(storage.added_w, outcome.energy.mean_it_w - before.energy.mean_it_w)
+    assert_allclose(bare.mitigation.storage_device_j * outcome.fleet.used_devices, found.swings.buffer_j)
+
+
+def test_holding_power_through_checkpoints_by_head():
+    found, outcome = drawn(work(1000, shares=(1, 0, 0, 0)))
+    stalled, fans = outcome.progress.stall_loss_fraction, SYSTEM.fan_fraction
+    assert_allclose(found.mitigation.checkpoints.added_w, 1000 * stalled * (700 - 220) / 0.95 / (1 - fans))
+    assert_array_equal(found.mitigation.checkpoints.left_w, 0)
+
+
+def test_ways_are_of_the_run_without_any():
+    """But for the PUE, which is that of the plan."""
+    bare, smooth = drawn()[0].mitigation, drawn(floor_activity_fraction=0.6, buffered_swing_fraction=0.5)[0].mitigation
+    for way in ("floor", "storage", "checkpoints"):
+        for one in fields(Mitigation):
+            values = [getattr(getattr(ways, way), one.name) for ways in (bare, smooth)]
+            assert_allclose(*values, rtol=1e-3 if one.name in {"added_kwh", "added_usd"} else 1e-9)
+
+
+def test_a_step_without_pauses_needs_no_smoothing():
+    ways = drawn(work(1000, shares=(1, 0, 0, 0)))[0].mitigation
+    for one in (*(getattr(ways.floor, name) for name in ("left_w", "added_w", "added_usd")), ways.storage_device_j):
+        assert_array_equal(one, 0)
+
+
+def test_a_floor_is_no_higher_than_products_draw():
+    ways = drawn(matrix_activity_fraction=0.7)[0].mitigation
+    assert_array_equal(ways.floor.left_w, 0)
+    assert np.all(ways.floor.added_w > 0)

@@ -313,6 +313,20 @@ def test_levels_and_swings_are_said():
     assert "smoothing takes 50.0 kW" in text
 
 
+def test_what_evening_out_would_take_is_said_where_nothing_does():
+    way = {"left_w": 1e6, "added_w": 2e6, "added_fraction": 0.05, "added_kwh": 3e6, "added_usd": 2.5e5}
+    held = {**way, "added_w": 4e4, "left_w": 0.0}
+    ways = {"floor": way, "storage": {**way, "added_w": 1e5}, "storage_device_j": 213.4, "checkpoints": held}
+    jumps = {f"{one}_{unit}": 2e6 for one in ("step", "stop") for unit in ("w", "w_per_s", "fraction")}
+    swings = jumps | {"buffer_j": 0.0, "smoothing_w": 0.0}
+    text = " ".join(render(energy_with(swings=swings, mitigation=ways)).split())
+    takes = "takes 2.00 MW, 5.00 % more, 3.00 GWh at the meter, $250 k"
+    assert f"a floor of 0.9 of the limit leaves 1.00 MW at each step and {takes}" in text
+    assert "storage that leaves as much, 100 kW and 213 J a device; through checkpoints 40.0 kW" in text
+    for none in ({"smoothing_w": 1.0}, {"step_w": 0.0}):
+        assert "a floor of" not in render(energy_with(swings=swings | none, mitigation=ways))
+
+
 def test_causes_are_said_and_add_up_to_one_hundred():
     made = plan()
     causes = {"memory": 1.0, "device": 1.0, "nic": 1.0, "silent": 0.0}

@@ -164,9 +164,13 @@ def smoothing_loss_w(circumstances: Circumstances, work: Work, fleet: Fleet) -> 
 
 def buffer_w(circumstances: Circumstances, work: Work, fleet: Fleet) -> FloatArray:
     """Mean power that goes through that storage. [W]"""
-    high = (work.matrix_s + work.memory_s) / work.step_s
     swing = step_swing_w(circumstances, work, fleet)
-    return power.buffer_w(swing, circumstances.operations.buffered_swing_fraction, high)
+    return power.buffer_w(swing, circumstances.operations.buffered_swing_fraction, high_fraction(work))
+
+
+def high_fraction(work: Work) -> FloatArray:
+    """Share of a step in which devices do not pause."""
+    return (work.matrix_s + work.memory_s) / work.step_s
 
 
 def step_swing_w(circumstances: Circumstances, work: Work, fleet: Fleet) -> FloatArray:

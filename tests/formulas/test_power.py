@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan.formulas.power import (
     accelerator_w,
+    added_fraction,
     added_w,
     buffer_loss_w,
     buffer_w,
@@ -23,12 +24,15 @@ from clusterplan.formulas.power import (
     floored_fraction,
     hall_nameplate_w,
     hall_p95_w,
+    held_activity_fraction,
+    held_w,
     nameplate_w,
     node_w,
     overhead_w,
     peak_w,
     phase_mean_w,
     ramp_w_per_s,
+    storage_share_fraction,
     storage_w,
     swing_fraction,
     swing_w,
@@ -232,6 +236,27 @@ def test_no_smoothing():
     assert buffer_w(1e6, 0, 0.5) == 0
     assert buffer_loss_w(1e6, 1) == 0
     assert added_w(7.0, 7.0) == 0
+
+
+def test_a_device_held_at_a_share_of_its_limit_draws_that():
+    shares = np.array([0.2, 0.5, 0.9, 1.0])
+    activity = held_activity_fraction(shares, 100, 700)
+    assert_allclose(accelerator_w(100, 700, activity, 1, 2.5), 700 * shares)
+    assert_allclose(activity, [held_activity_fraction(one, 100, 700) for one in shares])
+
+
+def test_holding_through_pauses_is_for_their_time_alone():
+    pauses = np.array([0.0, 0.1, 1.0])
+    assert_allclose(held_w(1000, pauses, 600, 200, 0.8), [0, 5e4, 5e5])
+    assert_allclose(held_w(1000, pauses, 600, 200, 0.8), [held_w(1000, one, 600, 200, 0.8) for one in pauses])
+    assert added_fraction(held_w(1000, 1, 600, 200, 1), 2e6) == 0.2
+
+
+def test_storage_takes_the_share_that_leaves_what_may_be_left():
+    swings, left = np.array([0.0, 4e6, 4e6, 4e6]), np.array([0.0, 4e6, 1e6, 0.0])
+    share = storage_share_fraction(swings, left)
+    assert_array_equal(share, [0, 0, 0.75, 1])
+    assert_allclose(buffered_swing_w(swings, share), left)
 
 
 def test_storage_has_nothing_to_do_at_one_level():

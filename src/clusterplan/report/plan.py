@@ -352,6 +352,8 @@ def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterat
         )
         smoothing = f"; smoothing takes {format_power(swings['smoothing_w'])}" if swings["smoothing_w"] else ""
         yield "swings", jumps + smoothing
+        if not swings["smoothing_w"] and swings["step_w"] and (ways := energy.get("mitigation")):
+            yield "smoothing", _mitigated(ways)
     yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} at full power in its hottest hours"
     if building := energy.get("building"):
         added = sorted(building.items(), key=lambda one: -one[1])
@@ -386,6 +388,20 @@ def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterat
         f"{format_mass_co2e(carbon['operational_kg_co2e'])}{contract}, "
         f"making {format_mass_co2e(carbon['embodied_kg_co2e'])}"
         + _share_of(carbon["total_kg_co2e"], inputs.get("carbon_kg")),
+    )
+
+
+def _mitigated(ways: Document) -> str:
+    """What evening out the swings would leave and take."""
+    floor, storage, held = ways["floor"], ways["storage"], ways["checkpoints"]
+    takes = (
+        f"{format_power(floor['added_w'])}, {format_fraction(floor['added_fraction'])} more, "
+        f"{said('x_kwh', floor['added_kwh'])} at the meter, {said('_usd', floor['added_usd'])}"
+    )
+    return (
+        f"a floor of 0.9 of the limit leaves {format_power(floor['left_w'])} at each step and takes {takes}; storage "
+        f"that leaves as much, {format_power(storage['added_w'])} and {ways['storage_device_j']:,.0f} J a device; "
+        f"through checkpoints {format_power(held['added_w'])}"
     )
 
 
