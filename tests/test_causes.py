@@ -8,8 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from clusterplan import run
 from clusterplan.causes import BESIDE, OTHER, interruptions_by_cause
-from clusterplan.hardware import Accelerator, System
+from clusterplan.hardware import Accelerator, Fabric, System
 from test_run import CATALOG, DEVICE, MANY, OPERATIONS, SYSTEM, circumstances, work
+
+LLAMA_FABRIC = CATALOG.load(Fabric, "roce-400g-7to1")
 
 # Llama 3 Herd of Models, arXiv:2407.21783, table 5
 OF_DEVICE = {"device": 184 / 268, "memory": 72 / 268, "silent": 6 / 268, "thermal": 6 / 268}
@@ -102,3 +104,63 @@ def test_shares_of_accelerators(name):
 @pytest.mark.parametrize("name", CATALOG.names(System))
 def test_shares_of_systems(name):
     assert_allclose(sum(CATALOG.load(System, name).failure_fraction.values()), 1, atol=1e-9)
+
+
+# Links and switches ---------------------------------------------------------------------------------------------------
+
+
+def on_llama_fabric(asked=MANY, **cause_factor):
+    here = given(cause_factor=cause_factor)
+    here = replace(here, machine=replace(here.machine, fabric=LLAMA_FABRIC))
+    outcome = run.evaluate(here, asked)
+    return interruptions_by_cause(here, outcome), outcome
+
+
+def test_failures_of_the_network_are_those_of_links_and_switches():
+    found, outcome = on_llama_fabric()
+    before, plain = caused()
+    assert "network" not in found
+    assert_allclose(found["link"] + found["switch"], before["network"] / plain.progress.expected_interruptions
+                    * outcome.progress.expected_interruptions)  # fmt: skip
+    assert_allclose(sum(found.values()), outcome.progress.expected_interruptions)
+    assert_array_equal(outcome.progress.mtbf_s, plain.progress.mtbf_s)
+
+
+def test_links_and_switches_of_llama_3_by_head():
+    # 35 of 419 in all; one link a device at 0.057 % a month, one switch for 16 of them at 0.051 % (HPN, SIGCOMM 2024).
+    found, _ = on_llama_fabric(work(16384))
+    total, links = sum(found.values()), 16 * 0.057 / (16 * 0.057 + 0.051)
+    assert_allclose(found["link"] / total, 35 / 419 * links)
+    assert_allclose(found["switch"] / total, 35 / 419 * (1 - links))
+
+
+def test_links_and_switches_can_be_changed_alone_or_as_the_network():
+    (before, plain) = on_llama_fabric()
+    for factors in ({"link": 2.0}, {"switch": 3.0}, {"network": 0.5}, {"network": 0.5, "switch": 3.0}):
+        found, outcome = on_llama_fabric(**factors)
+        assert_allclose(sum(found.values()), outcome.progress.expected_interruptions)
+        scale = plain.progress.expected_interruptions * plain.progress.mtbf_s
+        scale = scale / (outcome.progress.expected_interruptions * outcome.progress.mtbf_s)
+        for part in ("link", "switch"):
+            assert_allclose(found[part] * scale, factors.get(part, factors.get("network", 1.0)) * before[part])
+
+
+def test_networks_whose_parts_nobody_knows_stay_one_cause():
+    assert "network" in caused()[0]
+    assert run.unsupported(given(cause_factor={"link": 2.0}))
+    torus = CATALOG.load(Fabric, "torus-ocs")
+    here = given()
+    here = replace(here, machine=replace(here.machine, fabric=torus))
+    assert "network" in interruptions_by_cause(here, run.evaluate(here, MANY))
+
+
+@pytest.mark.parametrize("name", CATALOG.names(Fabric))
+def test_parts_of_all_fabrics(name):
+    fabric = CATALOG.load(Fabric, name)
+    here = given()
+    here = replace(here, machine=replace(here.machine, fabric=fabric))
+    outcome = run.evaluate(here, MANY)
+    found = interruptions_by_cause(here, outcome)
+    assert ("link" in found) == (run.part_rates(fabric) is not None)
+    assert_allclose(sum(found.values()), outcome.progress.expected_interruptions)
+    assert all(np.all(np.isfinite(count) & (count >= 0)) for count in found.values())

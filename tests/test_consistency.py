@@ -35,6 +35,7 @@ def test_shipped_profiles_do_not_contradict_themselves(folder):
         (SYSTEM, {"node_devices": 5}, "node_devices"),
         (SYSTEM, {"used_devices_per_domain": (64, 73)}, "used_devices_per_domain"),
         (FABRIC, {"tiers": ()}, "tiers"),
+        (FABRIC, {"failures_per_switch_s": None}, "failures_per_link_s"),
         (FABRIC, {"tiers": FABRIC.tiers[::-1]}, "tiers"),
         (STACK, {"default_sharding": ("hsdp",), "sharding": ("zero1",)}, "default_sharding"),
         (STACK, {"formats": ()}, "formats"),

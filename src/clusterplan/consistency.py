@@ -64,6 +64,8 @@ def _fabric(fabric: Fabric) -> Found:
         yield "tiers", "must have at least one level"
     if any(outer <= inner for inner, outer in pairwise(spans)):
         yield "tiers", f"must go from inside out, with growing span_devices, not {spans}"
+    if (fabric.failures_per_link_s is None) != (fabric.failures_per_switch_s is None):
+        yield "failures_per_link_s", "and failures_per_switch_s are of use together only"
 
 
 def _stack(stack: Stack) -> Found:

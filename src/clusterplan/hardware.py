@@ -230,6 +230,11 @@ class Fabric:
     """Price of a switch, per port; None where nobody says. [USD]"""
     optic_usd: float | None = None
     """Price of one optical module with its part of the cable. [USD]"""
+    failures_per_link_s: float | None = None
+    """Failures of a link between a device and its first switch, beside which all others have another way; None where
+    nobody says. How they compare with those of switches tells what failures of the network are. [1/s]"""
+    failures_per_switch_s: float | None = None
+    """Failures of a switch of the first level; None where nobody says. [1/s]"""
     switches_reduce: bool = False
     """Whether its switches can add what they pass on, for software that uses it."""
 

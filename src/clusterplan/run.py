@@ -17,9 +17,10 @@ import numpy as np
 from clusterplan import electricity
 from clusterplan.arrays import ArrayLike, FloatArray, IntArray
 from clusterplan.formulas import batch, carbon, checkpoints, cost, finish, goodput, power, reliability
-from clusterplan.hardware import System
+from clusterplan.hardware import Fabric, System
 from clusterplan.outcome import Carbon, Circumstances, Cost, Energy, Fleet, Progress, Purchase, Run, Work
 from clusterplan.site import Cooling, Operations, Prices
+from clusterplan.wiring import wiring
 
 BARRIER_S = 0.5
 """Assumed: all ranks agree on the step and prepare the copy. Stalls of 0.3 to 0.6 s were measured on 1,500 to 9,000
@@ -75,7 +76,9 @@ def unsupported(circumstances: Circumstances, coolings: tuple[Cooling, ...] = ()
         )
     if operations.memory_lost_fraction >= 1:
         reasons.append("copies in memory that no failure leaves are none: memory_lost_fraction is 1")
-    known = {**machine.accelerator.failure_fraction, **system.failure_fraction}
+    known = [*machine.accelerator.failure_fraction, *system.failure_fraction]
+    if NETWORK in known and part_rates(machine.fabric) is not None:
+        known += OF_NETWORK
     for cause in operations.cause_factor:
         if cause not in known:
             listed = ", ".join(known) or "none"
@@ -198,7 +201,7 @@ def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_device
     machine, operations = circumstances.machine, circumstances.operations
     system = machine.system
     nodes = reliability.nodes(used_devices, system.node_devices)
-    device_rate, node_rate = failure_rates(circumstances)
+    device_rate, node_rate = failure_rates(circumstances, used_devices)
     node_mtbf = reliability.job_mtbf_s(system.node_devices, device_rate, 1, node_rate)
     if operations.early_failure_factor != 1:  # spares are for the worst time, which is the first
         node_mtbf = node_mtbf / operations.early_failure_factor
@@ -430,27 +433,63 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
     )
 
 
-def failure_rates(circumstances: Circumstances) -> tuple[ArrayLike, ArrayLike]:
+NETWORK = "network"
+"""Cause of failures that are those of links and switches, where the fabric knows how often each fails."""
+OF_NETWORK = ("link", "switch")
+
+
+def part_rates(fabric: Fabric) -> tuple[float, float] | None:
+    """Failures of a link and of a switch; None where nobody says, or where the switches are not known. [1/s]"""
+    link, switch = fabric.failures_per_link_s, fabric.failures_per_switch_s
+    return None if link is None or switch is None or fabric.tiers[0].switch_ports is None else (link, switch)
+
+
+def node_failure_fraction(circumstances: Circumstances, devices: IntArray) -> Mapping[str, ArrayLike]:
+    """Shares of the failures of a node without its devices by cause; those of the network by its links and switches."""
+    machine = circumstances.machine
+    shares, rates = machine.system.failure_fraction, part_rates(machine.fabric)
+    if NETWORK not in shares or rates is None:
+        return shares
+    parts = wiring(machine.fabric, machine.system.scaleout_bytes_per_s, devices)
+    link, switch = (parts.links[:, 0], rates[0]), (parts.switches[:, 0], rates[1])
+    of_network = {
+        "link": reliability.part_failure_fraction(shares[NETWORK], *link, *switch),
+        "switch": reliability.part_failure_fraction(shares[NETWORK], *switch, *link),
+    }
+    return {cause: share for cause, share in shares.items() if cause != NETWORK} | of_network
+
+
+def cause_factor(factors: Mapping[str, float], cause: str) -> float:
+    """How many times as often a cause strikes; links and switches as often as the network, unless they are named."""
+    return factors.get(cause, factors.get(NETWORK, 1.0) if cause in OF_NETWORK else 1.0)
+
+
+def failure_rates(circumstances: Circumstances, devices: IntArray) -> tuple[ArrayLike, ArrayLike]:
     """Failures of a device and of a node without its devices, with the causes that strike more or less often. [1/s]"""
     device, system = circumstances.machine.accelerator, circumstances.machine.system
     factors = circumstances.operations.cause_factor
 
-    def changed(failures_s: float, shares: Mapping[str, float]) -> ArrayLike:
+    def changed(failures_s: float, shares: Mapping[str, ArrayLike]) -> ArrayLike:
         rate: ArrayLike = failures_s
-        for cause, factor in factors.items():
-            if cause in shares:
-                rate = reliability.changed_failures_s(rate, failures_s, shares[cause], factor)
+        for cause, share in shares.items():
+            factor = cause_factor(factors, cause)
+            if factor != 1:
+                rate = reliability.changed_failures_s(rate, failures_s, share, factor)
         return rate
 
+    if any(cause in factors for cause in OF_NETWORK):  # else what the network's are does not matter
+        shares = node_failure_fraction(circumstances, devices)
+    else:
+        shares = system.failure_fraction
     return (
         changed(device.failures_per_device_s, device.failure_fraction),
-        changed(system.failures_per_node_s, system.failure_fraction),
+        changed(system.failures_per_node_s, shares),
     )
 
 
 def steady_mtbf_s(circumstances: Circumstances, fleet: Fleet) -> FloatArray:
     """Mean time between failures of the job once its machines are burned in. [s]"""
-    device_rate, node_rate = failure_rates(circumstances)
+    device_rate, node_rate = failure_rates(circumstances, fleet.used_devices)
     mtbf = reliability.job_mtbf_s(fleet.used_devices, device_rate, fleet.used_nodes, node_rate)
     if circumstances.failures_beside_s:
         mtbf = reliability.joint_mtbf_s(mtbf, circumstances.failures_beside_s)

@@ -149,6 +149,12 @@ SUFFIXES: Mapping[str, Unit] = {
     "per_node_s": Unit("rate per node", "per_node_s", "1/node-s"),
     "per_node_day": Unit("rate per node", "per_node_s", "1/node-day", 1, SECONDS_PER_DAY),
     "per_node_year": Unit("rate per node", "per_node_s", "1/node-year", 1, SECONDS_PER_YEAR),
+    "per_link_s": Unit("rate per link", "per_link_s", "1/link-s"),
+    "per_link_month": Unit("rate per link", "per_link_s", "1/link-month", 1, SECONDS_PER_MONTH),
+    "per_link_year": Unit("rate per link", "per_link_s", "1/link-year", 1, SECONDS_PER_YEAR),
+    "per_switch_s": Unit("rate per switch", "per_switch_s", "1/switch-s"),
+    "per_switch_month": Unit("rate per switch", "per_switch_s", "1/switch-month", 1, SECONDS_PER_MONTH),
+    "per_switch_year": Unit("rate per switch", "per_switch_s", "1/switch-year", 1, SECONDS_PER_YEAR),
     "per_1000_node_days": Unit("rate per node", "per_node_s", "1/(1000 node-days)", 1, 1000 * SECONDS_PER_DAY),
 }
 """Every unit that a key may end in."""

@@ -13,6 +13,7 @@ from clusterplan.formulas.reliability import (
     mean_down_s,
     mean_mtbf_s,
     nodes,
+    part_failure_fraction,
     purchase_units,
     racks,
     spare_devices,
@@ -45,6 +46,25 @@ def test_llama_3_was_interrupted_every_three_hours():
     mtbf = fleet_mtbf_s(16384, 3.79)
     assert_allclose(mtbf / 3600, 3.09, atol=0.005)
     assert_allclose(expected_interruptions(54 * DAY_S, mtbf), 419, rtol=0.002)
+
+
+# Alibaba HPN, SIGCOMM 2024: 0.057 % of links and 0.051 % of top-of-rack switches in a month; Llama 3 had 16,384 and
+# 1,024 of them
+def test_links_and_switches_of_llama_3_at_the_rates_of_another_fleet():
+    month_s = 365.25 / 12 * DAY_S
+    links, switches = 16384 * 0.00057 / month_s, 1024 * 0.00051 / month_s
+    assert_allclose((links + switches) * 54 * DAY_S, 17.5, atol=0.05)  # 35 were counted
+    assert_allclose(part_failure_fraction(35, 16384, 0.00057, 1024, 0.00051), 35 * links / (links + switches))
+
+
+def test_parts_of_the_network_share_what_it_has():
+    links, switches = np.array([64.0, 1024, 1e6]), np.array([1.0, 64, 31250])
+    one, other = (part_failure_fraction(0.2, *parts) for parts in
+                  ((links, 2e-10, switches, 3e-10), (switches, 3e-10, links, 2e-10)))  # fmt: skip
+    assert_allclose(one + other, 0.2)
+    assert_array_equal(part_failure_fraction(0.2, links, 2e-10, switches, 0), 0.2)
+    alone = [part_failure_fraction(0.2, n, 2e-10, m, 3e-10) for n, m in zip(links, switches, strict=True)]
+    assert_allclose(one, alone)
 
 
 # Kokolis et al., HPCA 2025, arXiv:2410.21680: 6.50 per 1,000 node-days on RSC-1; projected MTTF 1.8 h at
