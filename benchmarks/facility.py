@@ -661,10 +661,14 @@ and its heat into liquid.
 
 Racks are at their nameplate where a cooling design must carry them. `energy.node`, `energy.rack` and `energy.hall` have
 mean, 95th percentile and nameplate. `energy.swings` has what the grid connection must bear: the jump of all devices
-between work and pauses in each step, and at stops, with its speed. Dummy work (`operations.floor_activity_fraction`)
-or storage in the supplies (`operations.buffered_swing_fraction`) lessen it and take power, which all totals count; what
-such storage costs to buy is in no price list. Meta's 24,576 H100 swing by "tens of megawatts" (arXiv:2407.21783); a
-plan on 16,384 H100 says 4.8 MW at steps and 6.9 MW at stops.
+between work and pauses in each step, and at stops, with its speed. Dummy work (`operations.floor_activity_fraction`) or
+storage in the supplies (`operations.buffered_swing_fraction`) lessen it and take power, which all totals count; what
+such storage costs to buy is in no price list. `energy.mitigation` says what they would leave, take and cost in
+electricity in a plan without them: a floor of 0.9 of the TDP, as GB200 holds (arXiv:2508.14318), and storage that
+leaves as much, with the energy that it takes up for a device; the supplies of GB300 hold 65 J for each (NVIDIA, "How
+new GB300 NVL72 features provide steady power for AI," 2025-07), less than the 200 J and more of steps of several
+seconds. Meta's 24,576 H100 swing by "tens of megawatts" (arXiv:2407.21783); a plan on 16,384 H100 says 4.8 MW at steps
+and 6.9 MW at stops.
 
 The peak at the meter is the highest power of the equipment in the hottest bin, or in the hottest hours where a site has
 them (`hottest_c`, `hottest_wet_bulb_c`: each exceeded in 0.4 % of the hours of a year, here both at once). Hotter hours

@@ -321,7 +321,7 @@ def test_what_evening_out_would_take_is_said_where_nothing_does():
     swings = jumps | {"buffer_j": 0.0, "smoothing_w": 0.0}
     text = " ".join(render(energy_with(swings=swings, mitigation=ways)).split())
     takes = "takes 2.00 MW, 5.00 % more, 3.00 GWh at the meter, $250 k"
-    assert f"a floor of 0.9 of the limit leaves 1.00 MW at each step and {takes}" in text
+    assert f"to even them out, a floor of 0.9 of the TDP leaves 1.00 MW at each step and {takes}" in text
     assert "storage that leaves as much, 100 kW and 213 J a device; through checkpoints 40.0 kW" in text
     for none in ({"smoothing_w": 1.0}, {"step_w": 0.0}):
         assert "a floor of" not in render(energy_with(swings=swings | none, mitigation=ways))

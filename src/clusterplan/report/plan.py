@@ -353,7 +353,7 @@ def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterat
         smoothing = f"; smoothing takes {format_power(swings['smoothing_w'])}" if swings["smoothing_w"] else ""
         yield "swings", jumps + smoothing
         if not swings["smoothing_w"] and swings["step_w"] and (ways := energy.get("mitigation")):
-            yield "smoothing", _mitigated(ways)
+            yield "", _mitigated(ways)
     yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} at full power in its hottest hours"
     if building := energy.get("building"):
         added = sorted(building.items(), key=lambda one: -one[1])
@@ -399,8 +399,9 @@ def _mitigated(ways: Document) -> str:
         f"{said('x_kwh', floor['added_kwh'])} at the meter, {said('_usd', floor['added_usd'])}"
     )
     return (
-        f"a floor of 0.9 of the limit leaves {format_power(floor['left_w'])} at each step and takes {takes}; storage "
-        f"that leaves as much, {format_power(storage['added_w'])} and {ways['storage_device_j']:,.0f} J a device; "
+        f"to even them out, a floor of 0.9 of the TDP leaves {format_power(floor['left_w'])} at each step and takes "
+        f"{takes}; storage that leaves as much, {format_power(storage['added_w'])} and "
+        f"{ways['storage_device_j']:,.0f} J a device; "
         f"through checkpoints {format_power(held['added_w'])}"
     )
 
