@@ -1020,3 +1020,18 @@ def test_limits_of_water_and_carbon():
     result = run("size", *LONG, "--water", "1 m3", "--carbon", "900 kg")
     assert result.exit_code == cli.INFEASIBLE
     assert re.search(r"water +1\.00 m³ .*\n +carbon +900 kg CO2e", result.stdout)
+
+
+def test_a_layout_in_short_is_that_of_an_estimate():
+    asked = ("llama-3.1-8b", "--hardware", "dgx-h100", "--global-batch", "128", "--tokens", "100B", "--json")
+    short = run("estimate", *asked, "--layout", "tp2-pp2-dp16-mb1,recompute=full")
+    spelled = run(
+        "estimate", *asked, "--tp", "2", "--pp", "2", "--dp", "16", "--micro-batch", "1", "--recompute", "full"
+    )
+    assert short.exit_code == spelled.exit_code == 0
+    assert json.loads(short.stdout)["plan"] == json.loads(spelled.stdout)["plan"]
+
+
+@pytest.mark.parametrize("command", ["compare", "sweep", "mix"])
+def test_a_layout_in_short_is_for_commands_that_say_something_of_it(command):
+    assert run(command, *SMALL, "--layout", "tp2-dp8-mb1").exit_code == 2

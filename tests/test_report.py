@@ -16,6 +16,7 @@ from clusterplan.hardware import Accelerator
 from clusterplan.report import Block, Page, apportioned, comparison, encodable, reason, render, said, said_in, tree
 from clusterplan.report.markdown import to_markdown
 from clusterplan.report.plan import STEP_PARTS
+from clusterplan.report.quantities import in_currency, said_at_least
 from clusterplan.workload import Model
 
 STEP = {
@@ -243,6 +244,28 @@ def test_said_in_a_unit():
     assert said_in(0.0892, "USD/kWh") == "0.0892 USD/kWh"
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (140_370_000.0, "USD", "$141 M"),
+        (140_000_000.0, "USD", "$140 M"),
+        (70.31 * 86_400, "s", "70.4 days"),
+        (47_612_000.0, "W", "47.7 MW"),
+        (1_234.0, "m3", "1,240 m³"),
+        (149_100.0, "kg CO2e", "150 t CO2e"),
+        (1_008, "devices", "1,008 devices"),
+    ],
+)
+def test_what_a_limit_must_be_is_rounded_up(value, unit, text):
+    """A user who asks for what is said gets a plan."""
+    assert said_at_least(value, unit) == text
+
+
+def test_what_a_limit_must_be_in_another_currency():
+    with in_currency({"currency": "EUR", "usd_rate": 0.5}):
+        assert said_at_least(140_370_000.0, "USD") == said_in(140_370_000.0, "USD")
+
+
 # --- The terminal -----------------------------------------------------------------------------------------------
 
 
@@ -255,10 +278,12 @@ def test_no_line_is_wider_than_the_page(document, width):
     assert max(map(len, text.splitlines())) <= width
 
 
-def test_nothing_ends_in_a_space_and_nothing_is_cut():
-    text = render(answer())
-    assert not [line for line in text.splitlines() if line != line.rstrip()]
-    assert "…" not in text
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_nothing_ends_in_a_space_and_nothing_is_cut(width):
+    for document in (answer(), compared(answer(), infeasible())):
+        text = render(document, page=Page(width=width))
+        assert not [line for line in text.splitlines() if line != line.rstrip()]
+        assert "…" not in text
 
 
 def test_everything_that_was_asked_for_is_there():
@@ -405,6 +430,19 @@ def test_no_block_is_empty():
 def test_one_of_a_thing_is_singular():
     assert "= 1 node of" in render(answer(plan=plan(nodes=1)))
     assert re.search(r", 1 micro-batch of", render(answer(plan=plan(layout=plan()["layout"] | {"micro_batches": 1}))))
+
+
+@pytest.mark.parametrize(("racks", "text"), [(1036.5, "1,037 racks"), (0.5, "1 rack"), (259.5, "260 racks")])
+def test_a_rack_that_is_half_full_counts(racks, text):
+    assert f"in {text}\n" in render(answer(plan=plan(racks=racks)))
+
+
+def test_a_long_text_in_a_table_is_wrapped_and_no_column_is_lost():
+    change = {"change": "A" * 60, "saved_bytes": 2**40, "peak_bytes": 2**41, "fits": False, "slower_fraction": 0.25}
+    text = render(answer(fixes=[change]), page=Page(width=80))
+    assert "…" not in text
+    assert re.search(r"A{20,}\n", text)
+    assert re.search(r"1.00 TiB +2.00 TiB +not enough +\+25.0%", text)
 
 
 def test_an_estimate_that_does_not_fit_prints_everything():

@@ -22,6 +22,7 @@ from clusterplan.scenario import (
     parse_scenario,
     read_scenario,
     resolve,
+    spelled_out,
 )
 
 DAY_S = 86_400
@@ -511,3 +512,15 @@ def test_a_saved_scenario_is_loaded_back_equal(scenario):
     loaded = parse_scenario(text)
     assert loaded == scenario
     assert dump(loaded) == text
+
+
+def test_a_layout_in_short_is_that_to_compute():
+    short = Scenario(beside="tp8-pp16-dp64-mb1,recompute=full", vpp=4, sharding="zero3")
+    found = spelled_out(short)
+    assert (found.tp, found.pp, found.dp, found.micro_batch, found.recompute) == (8, 16, 64, 1, "full")
+    assert (found.beside, found.vpp, found.sharding) == (None, None, None)  # it takes the place of any other
+    assert spelled_out(short, given=["sharding"]).sharding == "zero3"
+    assert spelled_out(Scenario(tp=2)) == Scenario(tp=2)
+    with pytest.raises(ClusterplanError, match="'tp8-dp2' has tp, which --tp gives, too") as problem:
+        spelled_out(Scenario(beside="tp8-dp2", tp=4), given=["tp"])
+    assert problem.value.where == "--layout"

@@ -421,6 +421,29 @@ def test_sequences_longer_than_the_learned_positions_are_warned_of():
         assert any("learned positions" in text for text in found) is warned
 
 
+def test_a_run_of_less_than_a_step_is_warned_of():
+    for tokens, warned in ((20, True), (10**10, False)):
+        found = search.estimate(asked(devices=(8, 8), tokens=tokens, global_batch=None)).warnings
+        assert any(text.startswith("a run of 20 tokens is less than one step of") for text in found) is warned
+
+
+def test_limits_that_a_given_layout_breaks_are_said():
+    kept = search.estimate(asked(devices=(8, 8)))
+    run = kept.plan.run
+    for name, value, limit in (
+        ("budget", run.cost.total_usd, "budget_usd"),
+        ("water", run.energy.water_m3, "water_m3"),
+        ("carbon", run.carbon.total_kg_co2e, "carbon_kg"),
+    ):
+        for factor, broken in ((0.9, True), (1.1, False)):
+            answer = search.estimate(asked(devices=(8, 8), **{limit: factor * float(value[0])}))
+            assert any(text.startswith(f"{name} ") and "is not kept" in text for text in answer.warnings) is broken
+            assert answer.feasible
+    late = search.estimate(asked(devices=(8, 8), deadline_s=0.5 * float(run.progress.wall_s[0]))).warnings
+    assert any(text.startswith("deadline ") and "with a probability of 50.0 %" in text for text in late)
+    assert not any("plans for more" in text for text in late)
+
+
 def test_staff_that_is_most_of_the_cost_is_remarked_on():
     small = search.estimate(asked(devices=(8, 8)))
     cost = small.plan.run.cost

@@ -116,7 +116,9 @@ OPTIONS: dict[str, Any] = {
     ),
     "eval_fraction": _text("--eval-fraction", "P", "Share of the time at work that evaluations take: 2%."),
     "layout": _text(
-        "--layout", "NAME", "Say how a layout of yours ranks: tp8-pp16-dp64-mb1, with ,recompute=full and so on."
+        "--layout",
+        "NAME",
+        "A layout of yours, as tp8-pp16-dp64-mb1,recompute=full: size says how it ranks, estimate and levers take it.",
     ),
     "allow": _texts("--allow", "NAME", "Techniques beyond the software's defaults, as fp8 or borderline (memory)."),
     "clock": _text("--clock", "SHARE", "Clock of the devices over that without a cap, as 0.9; auto finds the best."),
@@ -298,7 +300,7 @@ def size(**given: Any) -> int:
     ),
     epilog="Exit codes: 0 if any column has a plan, 3 if none; 1 and 2 as always.",
 )
-@takes(*QUESTION)
+@takes(*[name for name in QUESTION if name != "layout"])
 def compare(**given: Any) -> int:
     """Show hardware side by side under the same constraints."""
     with _output(given) as write:
@@ -326,7 +328,7 @@ def compare(**given: Any) -> int:
     ),
     epilog="Exit codes: 0 a mix, 1 a mistake in the question, 2 in the command line, 3 nothing is feasible.",
 )
-@takes(*[name for name in QUESTION if name != "save"], *MIX)
+@takes(*[name for name in QUESTION if name not in {"layout", "save"}], *MIX)
 def mix_machines(**given: Any) -> int:
     """Divide a job among several kinds of machines and several places."""
     with _output(given) as write:
@@ -363,7 +365,7 @@ def mix_machines(**given: Any) -> int:
 def estimate(**given: Any) -> int:
     """Compute one layout in depth."""
     with _output(given) as write:
-        resolved = _resolved(given)
+        resolved = _resolved(given, takes_layout=True)
         drawn = _drawn(given)
         from clusterplan import search
 
@@ -390,7 +392,7 @@ def levers(**given: Any) -> int:
     """Show what single changes would do to a plan."""
     with _output(given) as write:
         site, *others = [name.strip() for name in (given["site"] or "").split(",")]
-        resolved = _resolved({**given, "site": site or None})
+        resolved = _resolved({**given, "site": site or None}, takes_layout=True)
         from clusterplan import report, search
         from clusterplan.levers import check_sites, effects
 
@@ -398,7 +400,7 @@ def levers(**given: Any) -> int:
         check_sites(others, catalog)
         only = [name.strip() for text in given["only"] or () for name in text.split(",")]
         with _progress() as progress:
-            is_given = resolved.scenario.tp is not None
+            is_given = resolved.scenario.tp is not None or resolved.scenario.dp is not None
             answer = search.estimate(resolved) if is_given else search.size(resolved, progress)
             if answer.plan is None or not answer.feasible:
                 write(answer.document(), resolved.scenario)
@@ -430,7 +432,7 @@ def levers(**given: Any) -> int:
     epilog="Over devices alone it says how the speed scales, which sizes are fastest for their cost, and where "
     "more devices stop paying. Exit codes: 0 if any point has a plan, 3 if none; 1 and 2 as always.",
 )
-@takes(*QUESTION, "over", "points")
+@takes(*[name for name in QUESTION if name != "layout"], "over", "points")
 def sweep(**given: Any) -> int:
     """Answer a question at many values of one or two of its parts."""
     with _output(given) as write:
@@ -887,16 +889,18 @@ def _cut_short(write: Callable[..., None], document: dict[str, Any], said: str) 
     return INTERRUPTED
 
 
-def _resolved(given: dict[str, Any]) -> Resolved:
-    """The question with nothing left open."""
+def _resolved(given: dict[str, Any], *, takes_layout: bool = False) -> Resolved:
+    """The question with nothing left open; of some commands a layout in short is the one that they compute."""
     from clusterplan import shapes
-    from clusterplan.scenario import Scenario, override, read_scenario, resolve
+    from clusterplan.scenario import Scenario, override, read_scenario, resolve, spelled_out
 
     base = Scenario() if given.get("scenario") is None else read_scenario(given["scenario"])
     asked = {key: value for key, value in given.items() if key not in NOT_ASKED}
     for key in ("hardware", "allow"):  # repeated, with commas, or both
         asked[key] = ",".join(asked.get(key) or ()) or None
     question = override(base, asked)
+    if takes_layout:
+        question = spelled_out(question, given={name for name in LAYOUT if given.get(name) is not None})
     if not question.model and given.get("scenario") is None:
         raise typer.BadParameter("give a model, or a scenario file with --scenario", param_hint="MODEL")
     return resolve(question, _catalog(given), lambda model: shapes.parameters(model).active)

@@ -425,6 +425,27 @@ def parse_layout(text: str, where: str = "") -> dict[str, Any]:
     return values
 
 
+def spelled_out(scenario: Scenario, given: Iterable[str] = ()) -> Scenario:
+    """Scenario whose layout in short, if it has one, is that to compute: it takes the place of any other.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        A question.
+    given : iterable of str
+        Fields of the layout that are given beside the one in short; those that it has not hold too.
+    """
+    if scenario.beside is None:
+        return scenario
+    axes = parse_layout(scenario.beside, option("beside"))
+    twice = [name for name in given if name in axes]
+    if twice:
+        text = f"{shown(scenario.beside)} has {twice[0]}, which {option(twice[0])} gives, too; leave one out"
+        raise ClusterplanError(text, where=option("beside"))
+    values: dict[str, Any] = dict.fromkeys(LAYOUT) | {name: getattr(scenario, name) for name in given} | axes
+    return dataclasses.replace(scenario, beside=None, **values)
+
+
 def parse_ramp(text: str, where: str = "") -> tuple[int, float]:
     """Sequences of the first step, and tokens over which the batch grows to its size.
 

@@ -37,6 +37,7 @@ from clusterplan.layout import (
 from clusterplan.outcome import Circumstances, LongContext, Run
 from clusterplan.outcome import Progress as Course
 from clusterplan.plan import (
+    ROUNDING,
     Answer,
     Blocking,
     Demands,
@@ -58,8 +59,12 @@ from clusterplan.units import (
     format_bytes,
     format_count,
     format_fraction,
+    format_mass_co2e,
+    format_power,
     format_probability,
     format_time,
+    format_usd,
+    format_water,
 )
 from clusterplan.workload import Format
 
@@ -486,8 +491,23 @@ def at_best_clock(resolved: Resolved, plan: Plan, objective: str) -> Plan:
     )
 
 
-def warnings(plan: Plan) -> list[str]:
-    """What a reader of the plan should know before signing."""
+_LIMITS = {"s": format_time, "USD": format_usd, "W": format_power, "m3": format_water, "kg CO2e": format_mass_co2e}
+"""How limits that a given layout may break are said, by their unit."""
+
+
+def unkept(plan: Plan, demands: Demands) -> list[str]:
+    """Limits that a layout which is given does not keep to, each with what it takes."""
+    found = []
+    for name, limit, unit, measure in upper_limits(demands):
+        takes = float(measure(plan.run)[0])
+        if unit in _LIMITS and takes > limit * (1 + ROUNDING):
+            sure = f" with a probability of {format_fraction(demands.confidence)}" if name == "deadline" else ""
+            found.append(f"{name} {_LIMITS[unit](limit)} is not kept: the layout takes {_LIMITS[unit](takes)}{sure}")
+    return found
+
+
+def warnings(plan: Plan, *, is_given: bool = False) -> list[str]:
+    """What a reader of the plan should know before signing; of a layout that is given no other is to be looked for."""
     found = []
     machine, job = plan.question.machine, plan.question.job
     mfu = float(plan.step.mfu[0])
@@ -510,10 +530,15 @@ def warnings(plan: Plan) -> list[str]:
         text = "learned positions; longer sequences need more of them, and their parameters are not counted"
         found.append(f"the model has {plan.question.model.learned_positions:,} {text}")
     found += batch_warnings(critical_batch(plan.question, int(plan.layouts.global_batch[0])), job.seq_len)
+    step_tokens = int(plan.layouts.global_batch[0]) * job.seq_len
+    if job.tokens < step_tokens:
+        text = f"a run of {format_count(job.tokens, 'tokens')} is less than one step of {format_count(step_tokens)}"
+        found.append(f"{text}; --tokens takes 20T and 15B")
     sure = plan.run.progress.deadline_probability
     if sure is not None and float(sure[0]) < SURE:
         odds = format_probability(float(sure[0]))
-        found.append(f"the deadline is met with probability {odds}; --confidence {SURE} plans for more")
+        more = "" if is_given else f"; --confidence {SURE} plans for more"
+        found.append(f"the deadline is met with probability {odds}{more}")
     cost, prices = plan.run.cost, plan.circumstances.prices
     if cost is None:
         found.append(f"there is no cost: {run.no_price(prices, machine.system.name)}")
@@ -758,7 +783,12 @@ def estimate(resolved: Resolved) -> Answer:
         plan=plan,
         considered=1,
         evaluated=1,
-        warnings=(*resolved.warnings, *chosen, *warnings(plan)),
+        warnings=(
+            *resolved.warnings,
+            *unkept(plan, demands_of(resolved)),
+            *chosen,
+            *warnings(plan, is_given=True),
+        ),
         blocking=stops,
         by_stage=True,
         fixes=() if plan.verdict == "fits" else fixes(question, cuts, layouts),

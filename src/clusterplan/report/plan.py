@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -78,7 +79,7 @@ STEP_PARTS = (
 
 def _shape_rows(plan: Document, inputs: Document, critical: Document | None) -> Iterator[tuple[str, str]]:
     layout = plan["layout"]
-    racks = f" in {format_count(plan['racks'], 'racks')}" if plan.get("racks") else ""
+    racks = f" in {counted(math.ceil(plan['racks']), 'rack')}" if plan.get("racks") else ""
     yield (
         "cluster",
         f"{plan['devices']:,} devices = {counted(plan['nodes'], 'node')} of {plan['hardware']}{racks}",

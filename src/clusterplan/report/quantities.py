@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from clusterplan.errors import QuantityError
 from clusterplan.report.blocks import Block
 from clusterplan.units import (
     JOULES_PER_KWH,
+    Measure,
     format_bandwidth,
     format_bytes,
     format_count,
@@ -21,6 +23,7 @@ from clusterplan.units import (
     format_time,
     format_usd,
     format_water,
+    parse,
     to_si,
     unit_of,
 )
@@ -122,6 +125,32 @@ def said_in(value: Any, unit: str) -> str:
             return said(_BY_UNIT[unit], value)
         return f"{format_count(value) if isinstance(value, int) else f'{value:,.6g}'} {unit}".rstrip()
     return said("", value)
+
+
+_DIMENSIONS: Mapping[str, Measure] = {
+    "s": "time", "W": "power", "USD": "usd", "m3": "water", "kg CO2e": "carbon",
+}  # fmt: skip
+
+
+def said_at_least(value: Any, unit: str) -> str:
+    """A value with its unit, rounded up: a limit of what is said lets it pass.
+
+    Examples
+    --------
+    >>> said_in(140_370_000.0, "USD"), said_at_least(140_370_000.0, "USD")
+    ('$140 M', '$141 M')
+    """
+    text = said_in(value, unit)
+    if unit not in _DIMENSIONS or not isinstance(value, int | float):
+        return text
+    for thousandth in range(1, 12):
+        try:
+            if parse(text, _DIMENSIONS[unit]) >= value:
+                return text
+        except QuantityError:  # amounts in another currency
+            return text
+        text = said_in(value * (1 + thousandth / 1000), unit)
+    return text
 
 
 def apportioned(values: Sequence[float], units: int) -> list[int]:

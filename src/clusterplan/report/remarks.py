@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from clusterplan.report.blocks import Block, Document
-from clusterplan.report.quantities import said_in
+from clusterplan.report.quantities import said_at_least, said_in
 from clusterplan.units import format_bytes, format_fraction, say
 
 
@@ -25,7 +25,7 @@ def reason(blocking: Document) -> str:
         off = _off(required, best)
         parts.append(f"best {said_in(best, unit)}" + (f" (off by {off})" if off else ""))
     if blocking.get("nearest_feasible") is not None:
-        parts.append(f"feasible from {said_in(blocking['nearest_feasible'], unit)}")
+        parts.append(f"feasible from {said_at_least(blocking['nearest_feasible'], unit)}")
     return f"{blocking['constraint']}: {', '.join(parts)}" if parts else str(blocking["constraint"])
 
 
@@ -61,8 +61,9 @@ def blocking_blocks(document: Document) -> Iterator[Block]:
     rows = []
     for one in document["blocking"]:
         unit, required, best = one["unit"], one["required"], one["best"]
-        cells = ["-" if value is None else said_in(value, unit) for value in (required, best, one["nearest_feasible"])]
-        rows.append((str(one["constraint"]), cells[0], cells[1], _off(required, best) or "-", cells[2]))
+        cells = ["-" if value is None else said_in(value, unit) for value in (required, best)]
+        nearest = "-" if one["nearest_feasible"] is None else said_at_least(one["nearest_feasible"], unit)
+        rows.append((str(one["constraint"]), *cells, _off(required, best) or "-", nearest))
     heads = ("constraint", "asked", "best found", "off by", "feasible from")
     fits = any(not one["constraint"].endswith("memory") for one in document["blocking"][:1])
     title = "No feasible plan" if document["plan"] is None else "Makes no progress" if fits else "Does not fit"

@@ -10,6 +10,9 @@ from typing import Any
 
 from clusterplan.report.blocks import WIDEST, Block, Page
 
+NARROWEST = 12
+"""A column of texts is not wrapped to fewer characters."""
+
 
 def to_terminal(blocks: Iterable[Block], page: Page) -> str:
     """Text for a terminal, or for a file that is read like one."""
@@ -44,7 +47,10 @@ def to_terminal(blocks: Iterable[Block], page: Page) -> str:
             for piece, part in enumerate(_fitting(block, width) if block.is_wide else [block]):
                 if piece:
                     console.print()
-                console.print(_table(part, width - 2))
+                table, wide = _table(part, width - 2)
+                console.width = max(width, wide + 2)
+                console.print(table)
+                console.width = width
         if block.caption:
             console.print(Padding(Text(wrapped(block.caption, width - 4), style="dim"), (0, 0, 0, 4)))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -83,7 +89,32 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(broken).replace("\u00a0", " ")
 
 
-def _table(block: Block, width: int) -> Any:
+def _widths(block: Block) -> list[int]:
+    """Characters of each column."""
+    lines = (block.heads, *block.rows) if any(block.heads) else block.rows
+    return [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*lines, strict=False)]
+
+
+def _narrowed(block: Block, width: int) -> Block:
+    """The same table with its longest column of texts wrapped, where it is wider than the page."""
+    widths = _widths(block)
+    texts = [number for number in range(len(widths)) if number not in block.right]
+    excess = sum(widths) + 2 * (len(widths) - 1) - width
+    if excess <= 0 or not texts:
+        return block
+    longest = max(texts, key=lambda number: widths[number])
+    room = widths[longest] - excess
+    if room < NARROWEST:
+        return block
+    rows = tuple(
+        tuple(wrapped(cell, room) if number == longest else cell for number, cell in enumerate(row))
+        for row in block.rows
+    )
+    return replace(block, rows=rows)
+
+
+def _table(block: Block, width: int) -> tuple[Any, int]:
+    """A table and its width, which is that of a page or more: no figure is cut."""
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -92,6 +123,8 @@ def _table(block: Block, width: int) -> Any:
     if count and not block.heads:  # the last column takes what the others leave
         left = width - sum(2 + max(len(row[number]) for row in block.rows) for number in range(count - 1))
         block = replace(block, rows=tuple((*row[:-1], wrapped(row[-1], left)) for row in block.rows))
+    elif count:
+        block = _narrowed(block, width)
     table = Table(box=None, show_header=any(block.heads), pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for number in range(count):
         head = Text(block.heads[number]) if number < len(block.heads) else Text()
@@ -99,4 +132,4 @@ def _table(block: Block, width: int) -> Any:
         table.add_column(head, justify=justify, no_wrap=number < count - 1, vertical="bottom" if block.heads else "top")
     for row in block.rows:
         table.add_row(*(Text(cell, style="bold green" if cell.endswith(" *") else "") for cell in row))
-    return Padding(table, (0, 0, 0, 2))
+    return Padding(table, (0, 0, 0, 2)), sum(_widths(block)) + 2 * (count - 1)
