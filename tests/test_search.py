@@ -288,6 +288,18 @@ def test_phases_add_up(more):
     assert document["inputs"]["batch_ramp"] == more.get("batch_ramp")
 
 
+@pytest.mark.parametrize(("ep", "dp", "part"), [(1, 72, 9), (1, 64, 9), (8, 72, 8), (8, 8, 8)])
+def test_an_estimate_takes_the_part_of_each_domain_that_costs_least(ep, dp, part):
+    """Groups of 8 lie across the edges of domains of 9, and fill 8 of them; groups of one are faster on all 9."""
+    resolved = asked(hardware="gb200-nvl72", of=TINY_MOE, ep=ep, dp=dp, devices=None, global_batch=576)
+    machine = resolved.hardware[0]
+    system = replace(machine.system, scaleup_devices=9, devices=9, node_devices=9, used_devices_per_domain=(8,))
+    answer = search.estimate(replace(resolved, hardware=(replace(machine, system=system),)))
+    assert answer.plan.question.domain_devices == part
+    assert answer.plan.run.fleet.devices >= -(-dp // part) * 9
+    assert any("8 of the 9 devices of each scale-up domain" in text for text in answer.warnings) is (part < 9 < dp)
+
+
 def test_fixed_batch_is_exact():
     assert layout_document(search.size(asked(global_batch=56)).plan)["global_batch"] == 56
 

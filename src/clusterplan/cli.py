@@ -151,7 +151,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "offload": _text("--offload", "WHAT", "Kept in host memory: none, optimizer, activations or both. [default: none]"),
     "placement": _text(
-        "--placement", "ORDER", "Groups from inside out: tp-cp-ep-dp-pp or tp-cp-ep-pp-dp. [default: what is faster]"
+        "--placement", "ORDER", "Groups from inside out: tp-cp-ep-dp-pp or tp-cp-ep-pp-dp. [default: the software's]"
     ),
     "shard_group": _text("--shard-group", "N", "Replicas that share states, with hsdp. [default: those of a domain]"),
     "simulate": _option(bool, "--simulate", help="Simulate runs of the plan, failure by failure."),

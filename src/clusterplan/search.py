@@ -599,6 +599,9 @@ def run_warnings(plan: Plan) -> list[str]:
             f"{spare + idle:,} of {every:,} devices are not at work ({spare:,} spare, {idle:,} idle); "
             "--set operations.spare_shortage_fraction=1 plans without spares"
         )
+    part, whole = plan.question.domain_devices, plan.question.machine.system.scaleup_devices
+    if part < whole < used:
+        found.append(f"groups fill {part} of the {whole} devices of each scale-up domain; the rest is idle, and paid")
     if used < SMALL_JOB_DEVICES:
         often = float(with_failures(plan, SMALL_JOB_FACTOR).progress.goodput_fraction[0])
         if goodput - often > TELLING:
@@ -768,6 +771,7 @@ def estimate(resolved: Resolved) -> Answer:
     )
     layouts = dataclasses.replace(layouts, bought_devices=space.bought_devices(question, used, 0))
     check_legal(question, cuts, layouts, problems)
+    question, layouts = in_domains(question, cuts, layouts)
     chosen: tuple[str, ...] = ()
     if scenario.recompute is None:
         mode, cuts, fits = least_recompute(question, cuts, layouts, machine.stack.margin_fraction)
@@ -793,6 +797,26 @@ def estimate(resolved: Resolved) -> Answer:
         by_stage=True,
         fixes=() if plan.verdict == "fits" else fixes(question, cuts, layouts),
     )
+
+
+def in_domains(question: Question, cuts: Cuts, layouts: Layouts) -> tuple[Question, Layouts]:
+    """A layout on all devices of each scale-up domain or on a part that its system names, whichever is cheaper.
+
+    Groups that lie across the edge of a domain are slower; a part that they fill leaves the rest idle, and paid. What
+    counts is the time of all devices that are bought, as it does in a search.
+    """
+    system, used = question.machine.system, used_devices(layouts, cuts)
+    if int(used[0]) <= system.scaleup_devices or not system.used_devices_per_domain:
+        return question, layouts
+    tried = []
+    for devices in (system.scaleup_devices, *system.used_devices_per_domain):
+        one = dataclasses.replace(question, domain_devices=devices)
+        placed = dataclasses.replace(layouts, bought_devices=space.bought_devices(one, used, 0))
+        table = price_layers(one, cuts)
+        taken = step.evaluate(one, cuts, table, placed, step.one_stage_table(one, table, placed))
+        tried.append((float(taken.time.total_s[0]) * int(placed.bought_devices[0]), one, placed))
+    _, one, placed = min(tried, key=lambda part: part[0])
+    return one, placed
 
 
 def check_joined(plan: Plan) -> None:
