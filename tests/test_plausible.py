@@ -89,6 +89,10 @@ def test_what_is_not_known_is_not_compared():
         (implausible_fabric(changed(NDR, port_bytes_per_s=1e-3)), "ports have 8 to 2,400 Gbit/s"),
         (implausible_site(changed(TEXAS, grid_kg_co2e_per_kwh=1000)), "in grams? grid_g_co2e_per_kwh = 302.95"),
         (implausible_site(changed(TEXAS, usd_per_kwh=1000)), "usd_per_mwh = 66"),
+        (implausible_site(replace(TEXAS, mean_c=59.0, hottest_c=100.0)), "in Fahrenheit? mean_c = 15"),
+        (implausible_site(replace(TEXAS, mean_c=-40.0)), "as nowhere"),
+        (implausible_site(replace(TEXAS, hottest_c=1.0)), "less than the yearly mean"),
+        (implausible_site(replace(TEXAS, ups_efficiency=0.0625)), "the losses? ups_efficiency = 0.9375"),
         (implausible_site(changed(TEXAS, usd_per_kwh=100)), "in cents"),
     ],
 )

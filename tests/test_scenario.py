@@ -524,3 +524,29 @@ def test_a_layout_in_short_is_that_to_compute():
     with pytest.raises(ClusterplanError, match="'tp8-dp2' has tp, which --tp gives, too") as problem:
         spelled_out(Scenario(beside="tp8-dp2", tp=4), given=["tp"])
     assert problem.value.where == "--layout"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("accelerator.bf16_tflops", "1978.9", "h100-sxm-80gb: bf16_tflops is more than 700 W give"),
+        ("system.rated_w", "5000", "dgx-h100: rated_w does not fit"),
+        ("system.scaleout_gbit_per_s", "800", "is more than 8 ports of ndr-fat-tree carry"),
+        ("fabric.port_gbit_per_s", "3200", "ndr-fat-tree: port_gbit_per_s is 3,200 Gbit/s; bits for bytes?"),
+        ("site.usd_per_kwh", "89", "us-virginia: usd_per_kwh is unlikely for a large customer; usd_per_mwh = 89"),
+    ],
+)
+def test_a_plan_warns_of_figures_that_are_likely_slips(key, value, text):
+    def warned(**more):
+        base = {"model": "llama-3.1-8b", "hardware": "dgx-h100", "site": "us-virginia"}
+        return resolve(override(Scenario(), base | more), Catalog(), lambda _: 8e9).warnings
+
+    assert any(text in one for one in warned(sets={key: value}))
+    assert not any(text in one for one in warned())
+    assert not any("ports of" in one for one in warned(fabric="roce-400g", sets={key: value}))  # not its own network
+
+
+def test_a_utilisation_of_nothing_is_refused():
+    asked = override(Scenario(), {"model": "llama-3.1-8b", "hardware": "dgx-h100"})
+    with pytest.raises(ClusterplanError, match="must be more than 0 and at most 1, not 0"):
+        resolve(override(asked, {"sets": {"prices.utilisation_fraction": "0"}}), Catalog(), lambda _: 8e9)

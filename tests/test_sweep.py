@@ -59,6 +59,21 @@ def test_what_is_no_axis(text, told):
         read_axis(text, 4, 8)
 
 
+def test_too_many_points_are_refused_before_they_are_made():
+    with pytest.raises(ClusterplanError, match="is 1,000,000,000; at most 1,000") as problem:
+        read_axis("devices=8:16", 10**9, 8)
+    assert problem.value.where == "--points"
+
+
+def test_the_heading_has_nothing_that_varies():
+    asked = ("llama-3.1-8b", "--hardware", "dgx-h100", "--tokens", "1T", "--devices", "256")
+    told = run("sweep", *asked, "--deadline", "30d", "--over", "deadline=60d,90d", "--over", "site=no-narvik").stdout
+    heading = told.split("Over ")[0]
+    assert "30 days" not in heading
+    assert "site varies" in heading
+    assert "site us-virginia" not in heading
+
+
 def test_a_point_is_the_answer_to_its_question():
     for point in OVER_DEVICES:
         alone = search.size(resolved(devices=point.values[0]))

@@ -1,7 +1,7 @@
 """Figures that are possible but unlikely: mistakes that are made in copying a datasheet, with what was likely meant.
 
-A profile is read whatever is said here; only ``profiles check`` asks. Limits are ours: they lie beyond every device and
-system that has a profile, so a machine of another kind may be right where this says that it is not.
+A profile is read whatever is said here: ``profiles check`` asks, and a plan warns. Limits are ours: they lie beyond
+every device and system that has a profile, so a machine of another kind may be right where this says that it is not.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ MOST_KG_CO2E_PER_KWH = 1.3
 """Assumed: no grid emits more; one of old coal plants alone does not."""
 USD_PER_KWH = (0.005, 1.0)
 """Assumed: tariffs of large customers."""
+
+MEAN_C = (-25.0, 35.0)
+"""Assumed: yearly mean of the air; -20 to 31 where people live, and less or more nowhere that is built on."""
+LEAST_SUPPLY_EFFICIENCY = 0.7
+"""Assumed: of supplies and transformers; old ones at little load have 0.8."""
 
 
 def written(figure: float, si: float, key: str = "") -> str:
@@ -188,7 +193,7 @@ def implausible_fabric(fabric: Fabric) -> Found:
 
 
 def implausible_site(site: Site) -> Found:
-    """Grams for kilograms, prices of a MWh or in cents."""
+    """Grams for kilograms, prices of a MWh or in cents, degrees of Fahrenheit, losses for efficiencies."""
     carbon, price = site.grid_kg_co2e_per_kwh, site.usd_per_kwh
     if carbon > MOST_KG_CO2E_PER_KWH:
         right = f"grid_g_co2e_per_kwh = {carbon:g}"
@@ -197,3 +202,12 @@ def implausible_site(site: Site) -> Found:
         right = f"usd_per_mwh = {price:g}" if price > 10 else f"usd_per_kwh = {price / 100:.3g}, if it was in cents"
         meant = right if price > USD_PER_KWH[1] else f"usd_per_kwh = {price * 1000:.3g}, if it was divided twice"
         yield "usd_per_kwh", f"is unlikely for a large customer; {meant}"
+    if not MEAN_C[0] <= site.mean_c <= MEAN_C[1]:
+        meant = f"; in Fahrenheit? mean_c = {(site.mean_c - 32) / 1.8:.3g}" if site.mean_c > MEAN_C[1] else ""
+        yield "mean_c", f"is {site.mean_c:g} °C over the year, as nowhere{meant}"
+    if site.hottest_c is not None and site.hottest_c < site.mean_c:
+        yield "hottest_c", f"is {site.hottest_c:g} °C, less than the yearly mean, {site.mean_c:g} °C"
+    for field in ("ups_efficiency", "transformer_efficiency"):
+        share = getattr(site, field)
+        if share < LEAST_SUPPLY_EFFICIENCY:
+            yield field, f"is {share:g}; the losses? {field} = {1 - share:g}"

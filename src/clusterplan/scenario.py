@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from clusterplan import plausible
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.files import LARGEST_FILE_BYTES, printable, read_text
@@ -756,6 +757,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
             *warnings,
             *_unmeasured(hardware),
             *_same_format(scenario.precision),
+            *_unlikely(hardware, site),
             *_not_read([*parts, site, cooling, prices, storage]),
             *_old_prices(prices),
             *_guessed_prices(prices, hardware),
@@ -765,6 +767,29 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         if all(cooling.carries(one.system.rack_w, needs_liquid=one.system.needs_liquid) for one in hardware)
         else tuple(catalog.load(Cooling, name) for name in catalog.names(Cooling)),
     )
+
+
+def _unlikely(hardware: Iterable[Machine], site: Site) -> list[str]:
+    """Figures of hardware and site that are likely slips; shipped profiles have none."""
+    found: list[str] = []
+    pairs: list[tuple[Accelerator | System | Fabric | Site, Iterable[tuple[str, str]]]] = [
+        *((one.accelerator, plausible.implausible_device(one.accelerator)) for one in hardware),
+        *((one.system, _unlikely_system(one)) for one in hardware),
+        *((one.fabric, plausible.implausible_fabric(one.fabric)) for one in hardware),
+        (site, plausible.implausible_site(site)),
+    ]
+    for record, doubts in pairs:
+        for name, text in doubts:
+            figure = getattr(record, name)
+            key = figure.origin.key if isinstance(figure, Figure) else name
+            found.append(f"{record.name}: {key} {text}")
+    return list(dict.fromkeys(found))
+
+
+def _unlikely_system(machine: Machine) -> Iterable[tuple[str, str]]:
+    """Slips of a system beside its device, and beside its own network where it has that."""
+    own = machine.fabric if machine.fabric.name == machine.system.fabric else None
+    return plausible.implausible_system(machine.system, machine.accelerator, own)
 
 
 def _check_long_context(scenario: Scenario, job: Job) -> None:

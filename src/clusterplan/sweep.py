@@ -90,6 +90,8 @@ def read_axis(text: str, points: int, unit: int) -> Axis:
         raise ClusterplanError(f"must be KEY=A:B or KEY=A,B,C, not {text!r}", where="--over")
     key = key if "." in key else key.replace("-", "_")
     values = tuple(part.strip() for part in given.split(","))
+    if points > MOST_POINTS:
+        raise ClusterplanError(f"is {points:,}; at most {MOST_POINTS:,}", where="--points")
     if len(values) == 1 and ":" in given:
         values = _devices(given, points, unit) if key == "devices" else _range(given, points, text)
     if len(set(values)) < len(values) or not all(values):

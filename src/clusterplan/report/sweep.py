@@ -69,6 +69,17 @@ def sweep_document(
     return document
 
 
+def _apart_from(keys: Sequence[str], inputs: Document) -> Document:
+    """What was asked at all points: a limit or a place that varies is none that holds."""
+    places = dict.fromkeys({"site", "cooling", "prices", "storage"} & set(keys), "varies")
+    limits = {name: None for name in inputs if name.rpartition("_")[0] in keys and name in LIMITS}
+    return {**inputs, **places, **limits}
+
+
+LIMITS = ("deadline_s", "budget_usd", "power_w", "water_m3", "carbon_kg", "cap_w")
+"""Limits of a question, by what they are called as an axis, with their unit."""
+
+
 def _row(axes: Sequence[Axis], point: Point) -> dict[str, Any]:
     document = point.answer.document()
     plan = document["plan"] or {}
@@ -103,8 +114,8 @@ TABLE = (
 
 def sweep_blocks(document: Document) -> Iterator[Block]:
     """Blocks of a sweep."""
-    yield question_block(document["inputs"])
     points, keys = document["points"], [axis["key"] for axis in document["axes"]]
+    yield question_block(_apart_from(keys, document["inputs"]))
     scaled = document.get("scaling")
     shown = [(name, head) for name, head in TABLE if _says_something(name, points, keys)]
     marked = bool(scaled and scaled["knee_devices"])
