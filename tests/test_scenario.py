@@ -182,6 +182,7 @@ def test_a_wrong_option_is_called_by_its_name(given, message):
         {"batch_ramp": "0:1B"},
         {"batch_ramp": "256:soon"},
         {"batch_ramp": "5000:1B"},
+        {"batch_ramp": "8:2T", "tokens": "1T"},
         {"eval_fraction": 1},
         {"long_context": "131072"},
         {"long_context": "131072:0"},
@@ -550,3 +551,13 @@ def test_a_utilisation_of_nothing_is_refused():
     asked = override(Scenario(), {"model": "llama-3.1-8b", "hardware": "dgx-h100"})
     with pytest.raises(ClusterplanError, match="must be more than 0 and at most 1, not 0"):
         resolve(override(asked, {"sets": {"prices.utilisation_fraction": "0"}}), Catalog(), lambda _: 8e9)
+
+
+def test_a_budget_beside_another_currency_says_which_money_it_is():
+    def told(**more):
+        asked = override(Scenario(), {"model": "llama-3.1-8b", "hardware": "dgx-h100", **more})
+        return [text for text in resolve(asked, Catalog(), lambda _: 8e9).warnings if "US dollars" in text]
+
+    (text,) = told(budget="60k", currency="EUR", usd_rate=0.5)
+    assert text.endswith("$60,000, which are EUR 30,000")
+    assert told(budget="60k") == told(currency="EUR", usd_rate=0.5) == []

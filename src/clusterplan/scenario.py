@@ -712,6 +712,9 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     if scenario.batch_ramp is not None and parse_ramp(scenario.batch_ramp)[0] > job.global_batch:
         text = f"a batch grows from the first step on, and that of this run has {job.global_batch:,} sequences"
         raise ClusterplanError(text, where=option("batch_ramp"))
+    if scenario.batch_ramp is not None and (ramp := parse_ramp(scenario.batch_ramp)[1]) > job.tokens:
+        text = f"the batch would grow over {ramp:,.0f} tokens, more than the {job.tokens:,.0f} of the run"
+        raise ClusterplanError(text, where=option("batch_ramp"))
     _check_long_context(scenario, job)
     if not any(job.precision in one.formats for one in hardware):
         have = "; ".join(f"{one.system.name} with {one.stack.name}: {', '.join(one.formats)}" for one in hardware)
@@ -759,6 +762,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
             *_same_format(scenario.precision),
             *_unlikely(hardware, site),
             *_not_read([*parts, site, cooling, prices, storage]),
+            *_budget_in_dollars(scenario),
             *_old_prices(prices),
             *_guessed_prices(prices, hardware),
         ),
@@ -882,6 +886,14 @@ def _in_currency(scenario: Scenario) -> Scenario:
         text = f"no rate is built in; --usd-rate says how many {currency} one USD costs, --rate-date of which day"
         raise ClusterplanError(text, where=f"{option('currency')} {currency}")
     return dataclasses.replace(scenario, rate_date=scenario.rate_date or today().isoformat())
+
+
+def _budget_in_dollars(scenario: Scenario) -> list[str]:
+    """Which money a budget is in, where amounts are shown in another."""
+    if scenario.budget_usd is None or scenario.usd_rate is None:
+        return []
+    shown_as = f"{scenario.currency} {scenario.budget_usd * scenario.usd_rate:,.0f}"
+    return [f"the budget is in US dollars, as all that is asked: ${scenario.budget_usd:,.0f}, which are {shown_as}"]
 
 
 def _check_sets(scenario: Scenario) -> None:
