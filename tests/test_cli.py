@@ -1032,6 +1032,12 @@ def test_a_layout_in_short_is_that_of_an_estimate():
     assert json.loads(short.stdout)["plan"] == json.loads(spelled.stdout)["plan"]
 
 
+def test_levers_are_of_the_layout_that_is_given():
+    told = run("levers", *SMALL[:3], "--tokens", "100B", "--layout", "dp64-mb1", "--only", "clock", "--json")
+    assert told.exit_code == 0
+    assert {one["layout"] for one in json.loads(told.stdout)["levers"]} == {"dp64-mb1"}
+
+
 @pytest.mark.parametrize("command", ["compare", "sweep", "mix"])
 def test_a_layout_in_short_is_for_commands_that_say_something_of_it(command):
     assert run(command, *SMALL, "--layout", "tp2-dp8-mb1").exit_code == 2

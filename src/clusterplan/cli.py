@@ -392,7 +392,7 @@ def levers(**given: Any) -> int:
     """Show what single changes would do to a plan."""
     with _output(given) as write:
         site, *others = [name.strip() for name in (given["site"] or "").split(",")]
-        resolved = _resolved({**given, "site": site or None}, takes_layout=True)
+        resolved = _resolved({**given, "site": site or None}, takes_layout=given["layout"] is not None)
         from clusterplan import report, search
         from clusterplan.levers import check_sites, effects
 
@@ -400,7 +400,7 @@ def levers(**given: Any) -> int:
         check_sites(others, catalog)
         only = [name.strip() for text in given["only"] or () for name in text.split(",")]
         with _progress() as progress:
-            is_given = resolved.scenario.tp is not None or resolved.scenario.dp is not None
+            is_given = resolved.scenario.tp is not None or given["layout"] is not None
             answer = search.estimate(resolved) if is_given else search.size(resolved, progress)
             if answer.plan is None or not answer.feasible:
                 write(answer.document(), resolved.scenario)
