@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from clusterplan import context, run, shapes, space
+from clusterplan import context, run, shapes, space, step
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.choose import alternatives, at_knee, at_none, best_choice, blocking, nearest
 from clusterplan.clock import best_clock, clocks
@@ -19,7 +19,7 @@ from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.fixes import fixes, least_recompute
 from clusterplan.formulas import checkpoints
 from clusterplan.hardware import Machine
-from clusterplan.layer import Question
+from clusterplan.layer import Question, price_layers
 from clusterplan.layout import (
     OFFLOAD,
     PLACEMENTS,
