@@ -188,3 +188,16 @@ def test_choice_is_the_row_in_full(found):
     assert plan.peak_bytes == pytest.approx(found.candidates.peak_bytes[chosen.row], rel=1e-12)
     assert plan.step.tokens_per_s[0] == pytest.approx(found.candidates.tokens_per_s[chosen.row], rel=1e-12)
     assert chosen.devices == plan.run.fleet.devices[0]
+
+
+def test_the_least_of_the_ties_is_told(found):
+    """It saves, by the figures, what the errors of the model cannot tell; of itself there is nothing to tell."""
+    row = int(choose.preferred(found, np.arange(len(found.value)))[0])
+    values = np.full(len(found.value), 101.0)
+    values[row - 1] = 100.0
+    given = with_values(found, values, np.ones(len(values), bool))
+    chosen = choose.Choice(found=given, row=row)
+    other, saved = choose.least(chosen)
+    assert other.row == (row - 1) % len(values)
+    assert saved == pytest.approx(1 / 101)
+    assert choose.least(other) is None

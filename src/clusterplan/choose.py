@@ -96,6 +96,17 @@ def best_choice(founds: list[Found]) -> tuple[Choice | None, int]:
     return Choice(found=leader, row=int(preferred(leader, tied(leader, limit))[0])), count
 
 
+def least(chosen: Choice) -> tuple[Choice, float] | None:
+    """The plan that is best by the figures, where the errors of the model let another be proposed, and what it saves.
+
+    The second is the part of the proposed plan's value.
+    """
+    found = chosen.found
+    row = int(np.argmin(np.where(found.feasible, found.value, np.inf)))
+    saved = 1 - float(found.value[row] / found.value[chosen.row]) if found.value[chosen.row] else 0.0
+    return (Choice(found=found, row=row), saved) if saved > 0 else None
+
+
 def nearest(founds: list[Found], demands: Demands) -> Choice | None:
     """The candidate that comes nearest to keeping to everything; None where there are none."""
     looked = [f for f in founds if f.candidates.layouts.size]

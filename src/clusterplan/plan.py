@@ -548,6 +548,8 @@ class Answer:
     """Layouts that were carried to cost and energy."""
     ties: int = 0
     """Plans that the errors of the model cannot tell from the best."""
+    least: Mapping[str, Any] | None = None
+    """Of these the one that is best by the figures; None if that is the plan."""
     warnings: tuple[str, ...] = ()
     blocking: tuple[Blocking, ...] = ()
     by_stage: bool = False
@@ -577,7 +579,12 @@ class Answer:
             else critical_batch(self.plan.question, int(self.plan.layouts.global_batch[0])),
             "alternatives": [{"why": why, **self._plan_document(p)} for why, p in self.alternatives],
             "rejected": dict(self.rejected),
-            "search": {"considered": self.considered, "evaluated": self.evaluated, "ties": self.ties},
+            "search": {
+                "considered": self.considered,
+                "evaluated": self.evaluated,
+                "ties": self.ties,
+                "least": None if self.least is None else dict(self.least),
+            },
             "beside": None if self.beside is None else dict(self.beside),
             "warnings": list(self.warnings),
             "evidence": evidence(self.resolved, self.plan),

@@ -12,7 +12,7 @@ import numpy as np
 
 from clusterplan import context, run, shapes, space, step
 from clusterplan.arrays import FloatArray, IntArray
-from clusterplan.choose import alternatives, at_knee, at_none, best_choice, blocking, nearest
+from clusterplan.choose import Choice, alternatives, at_knee, at_none, best_choice, blocking, least, nearest
 from clusterplan.clock import best_clock, clocks
 from clusterplan.electricity import FULL_CLOCK
 from clusterplan.errors import ClusterplanError, LayoutError
@@ -44,6 +44,7 @@ from clusterplan.plan import (
     Plan,
     amount,
     critical_batch,
+    layout_document,
     make_plan,
     settling,
     upper_limits,
@@ -428,12 +429,23 @@ def one_answer(
         base,
         plan=plan,
         ties=ties,
+        least=least_document(chosen),
         alternatives=tuple((why, other) for why, (other, stops) in along if not stops),
         warnings=(*resolved.warnings, *reasons, *said, *warnings(plan)),
         blocking=stuck(plan),
         beside=beside(resolved, plan, ranked, objective, indices),
     )
     return found, true_slowdown(resolved, plan)
+
+
+def least_document(chosen: Choice) -> dict[str, Any] | None:
+    """The plan that ties with the proposed one and is best by the figures; None if that is the proposed one."""
+    found = least(chosen)
+    if found is None:
+        return None
+    other, saved = found
+    plan = other.plan()
+    return {"layout": layout_document(plan)["name"], "devices": other.devices, "saved_fraction": saved}
 
 
 def true_slowdown(resolved: Resolved, plan: Plan) -> float | None:

@@ -464,6 +464,13 @@ def _search_rows(document: Document) -> Iterator[tuple[str, str]]:
         ties = search["ties"]
         near = f"; {ties:,} as good as the best within the error" if ties else ""
         yield "looked at", f"{search['considered']:,} considered, {search['evaluated']:,} evaluated{near}"
+    if least := search.get("least"):
+        counted = OBJECTIVES.get(document["inputs"]["objective"], "cost")
+        yield (
+            "least of them",
+            f"{least['layout']} on {least['devices']:,} devices: {format_fraction(least['saved_fraction'])} less "
+            f"{counted} by the figures; the plan has more memory free, fewer techniques or cuts",
+        )
     before = {name: count for name, count in document["rejected"].items() if name not in AFTER}
     if counts := counts_said({name: count for name, count in document["rejected"].items() if name in AFTER}):
         yield "refused", counts
