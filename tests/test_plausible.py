@@ -6,7 +6,13 @@ import pytest
 
 from clusterplan.catalog import Catalog, built_in_directory, check_all
 from clusterplan.hardware import Accelerator, Fabric, System
-from clusterplan.plausible import implausible_device, implausible_fabric, implausible_site, implausible_system
+from clusterplan.plausible import (
+    UNNAMED_SOURCE,
+    implausible_device,
+    implausible_fabric,
+    implausible_site,
+    implausible_system,
+)
 from clusterplan.site import Site
 from clusterplan.trace import Figure, Origin
 
@@ -99,3 +105,10 @@ def test_what_is_not_known_is_not_compared():
 def test_fabrics_and_places(found, meant):
     found = list(found)
     assert any(meant in text for _, text in found), found
+
+
+def test_a_source_that_nobody_has_named():
+    origin = replace(H100.tdp_w.origin, source=UNNAMED_SOURCE)
+    found = dict(implausible_device(replace(H100, tdp_w=Figure(700, origin))))
+    assert "still to be named" in found["tdp_w"]
+    assert not dict(implausible_device(H100))

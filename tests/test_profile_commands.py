@@ -86,7 +86,8 @@ def own(tmp_path, device):
     """Profiles of a device and of a server with it."""
     for folder in ("accelerators", "systems"):
         (tmp_path / folder).mkdir(exist_ok=True)
-    (tmp_path / "accelerators" / "mine-96gb.toml").write_text(device, encoding="utf-8")
+    named = device.replace("title of the datasheet, date, column", "Mine 96GB, datasheet of 2026, first column")
+    (tmp_path / "accelerators" / "mine-96gb.toml").write_text(named, encoding="utf-8")
     server = run("profiles", "show", "dgx-h100", "--toml").stdout.replace('"h100-sxm-80gb"', '"mine-96gb"')
     (tmp_path / "systems" / "my-server.toml").write_text(server, encoding="utf-8")
     return tmp_path

@@ -279,7 +279,7 @@ def relative_of(device: Accelerator) -> str:
         *(f"{key} = {json.dumps(text)}" for key, text in texts.items()),
         "",
         "[datasheet]",
-        'source = "title of the datasheet, date, column"',
+        f'source = "{plausible.UNNAMED_SOURCE}"',
         *(plausible.written(figure, figure) for figure in figures if isinstance(figure, Figure)),
         f"compute_units = {device.compute_units}",
     ]

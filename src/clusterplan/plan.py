@@ -353,6 +353,7 @@ def layout_document(plan: Plan | Phase) -> dict[str, Any]:
         "placement": PLACEMENTS[int(layouts.placement[0])],
         "shard_group": int(step.shards(plan.question, layouts, cuts).optimizer[0]),
         "micro_batches": int(micro_batches(layouts, cuts)[0]),
+        "domain_devices": plan.question.domain_devices,
         "name": "-".join([*short, f"mb{axes['micro_batch']}"]),
     }
 

@@ -65,8 +65,14 @@ def written(figure: float, si: float, key: str = "") -> str:
     return f"{key} = {si / to_si(key, 1)[1]:.6g}"
 
 
+UNNAMED_SOURCE = "title of the datasheet, date, column"
+"""What stands for a source until somebody names it."""
+
+
 def implausible_device(device: Accelerator) -> Found:
-    """Peaks with sparsity, GB for GiB, bits for bytes."""
+    """Peaks with sparsity, GB for GiB, bits for bytes; figures of a datasheet that nobody has named."""
+    if isinstance(device.tdp_w, Figure) and device.tdp_w.origin.source == UNNAMED_SOURCE:
+        yield "tdp_w", "its source, with that of the figures beside it, is still to be named"
     wide = next((name for name in ("bf16", "fp16") if device.peak_flop_per_s(name)), None)
     if wide is None:
         yield "bf16_flop_per_s", "no peak in 16 bits is given: bf16_tflops or fp16_tflops"
