@@ -20,8 +20,9 @@ from statistics import median
 
 import numpy as np
 
-from clusterplan import building, search, shapes
+from clusterplan import building, shapes
 from clusterplan.catalog import Catalog
+from clusterplan.estimate import estimate
 from clusterplan.formulas import facility, power
 from clusterplan.hardware import Accelerator, System
 from clusterplan.plan import Plan
@@ -91,7 +92,7 @@ def node_w(name: str, each_w: float, fan_fraction: float | None = None) -> float
 def plan_of(model: str, **asked: object) -> Plan:
     """The plan of one layout, from the planner as anybody would use it."""
     question = override(Scenario(), {"model": model, "hardware": "dgx-h100", **asked})
-    plan = search.estimate(resolve(question, CATALOG, lambda model: shapes.parameters(model).active)).plan
+    plan = estimate(resolve(question, CATALOG, lambda model: shapes.parameters(model).active)).plan
     assert plan is not None
     return plan
 

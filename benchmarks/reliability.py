@@ -21,10 +21,10 @@ import numpy as np
 
 from clusterplan import run
 from clusterplan.catalog import Catalog
+from clusterplan.cautions import SMALL_JOB_DEVICES, SMALL_JOB_FACTOR
 from clusterplan.formulas import reliability
 from clusterplan.hardware import Accelerator, Fabric, Machine, Stack, Storage, System
 from clusterplan.outcome import Circumstances, Progress, Work
-from clusterplan.search import SMALL_JOB_DEVICES, SMALL_JOB_FACTOR
 from clusterplan.site import Cooling, Prices, Site
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "reliability.md"

@@ -14,6 +14,7 @@ import time
 
 from clusterplan import search, shapes
 from clusterplan.catalog import Catalog
+from clusterplan.premises import objective_of
 from clusterplan.scan import Fastest, Tally, evaluated, scan
 from clusterplan.scenario import Resolved, Scenario, override, resolve
 
@@ -39,7 +40,7 @@ def parts(question: Resolved) -> tuple[float, int, float, int]:
     """Time and number of layouts of the scan, then of the evaluation of what the scan left."""
     scan_s = evaluate_s = 0.0
     tally = Tally()
-    for bench in search.benches(question, 0, search.objective_of(question)):
+    for bench in search.benches(question, 0, objective_of(question)):
         begin = time.process_time()
         left = scan(bench, Fastest.on(bench), tally, None)
         middle = time.process_time()

@@ -133,3 +133,17 @@ def asked(*, of=TINY, hardware="dgx-h100", **question):
 def bench(resolved, objective="cost", index=0):
     """The first of the questions about one machine."""
     return next(search.benches(resolved, index, objective))
+
+
+def crowded(resolved, gigabytes):
+    """The same question on devices with less memory, so that not everything fits."""
+    (on,) = resolved.hardware
+    device = replace(on.accelerator, memory_bytes=gigabytes * 1e9)
+    return replace(resolved, hardware=(replace(on, accelerator=device),))
+
+
+def with_span(question, devices):
+    """The same on a network of one level that joins so many devices."""
+    machine = question.hardware[0]
+    tier = replace(machine.fabric.tiers[0], span_devices=devices)
+    return replace(question, hardware=(replace(machine, fabric=replace(machine.fabric, tiers=(tier,))),))

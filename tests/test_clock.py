@@ -12,9 +12,11 @@ from clusterplan import search
 from clusterplan.clock import CLOCK_STEP, best_clock, clocks
 from clusterplan.electricity import LOWEST_CLOCK, lowest_clock
 from clusterplan.errors import ClusterplanError
+from clusterplan.estimate import estimate
 from clusterplan.formulas import compute, power
 from clusterplan.hardware import Accelerator
 from clusterplan.plan import amount, run_of
+from clusterplan.premises import demands_of
 from examples import CATALOG, asked, machine
 
 BASE = asked()
@@ -76,7 +78,7 @@ def test_lowest_clock_of_a_profile():
 
 @pytest.mark.parametrize("objective", ["energy", "cost", "carbon", "water", "wall"])
 def test_best_clock_is_that_of_a_fine_grid(objective):
-    found = best_clock(PLAN.question, PLAN.circumstances, PLAN.cuts, PLAN.layouts, objective, search.demands_of(BASE))
+    found = best_clock(PLAN.question, PLAN.circumstances, PLAN.cuts, PLAN.layouts, objective, demands_of(BASE))
     grid = np.arange(LOWEST_CLOCK, 1 + 1e-9, CLOCK_STEP)
     values = [float(amount(objective, at(clock))[0]) for clock in grid]
     assert float(amount(objective, at(found))[0]) <= min(values) * (1 + 1e-4)
@@ -119,9 +121,9 @@ def test_site_limit_is_kept_by_a_lower_clock():
 
 
 def test_estimate_takes_a_clock():
-    full, lower = (search.estimate(asked(devices=(8, 8), tp=8, clock=clock)) for clock in (None, 0.8))
+    full, lower = (estimate(asked(devices=(8, 8), tp=8, clock=clock)) for clock in (None, 0.8))
     assert lower.plan.step.time.total_s > full.plan.step.time.total_s
-    best = search.estimate(asked(devices=(8, 8), tp=8, clock="auto", objective="energy"))
+    best = estimate(asked(devices=(8, 8), tp=8, clock="auto", objective="energy"))
     assert amount("energy", best.plan.run) <= amount("energy", full.plan.run)
 
 

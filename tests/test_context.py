@@ -1,17 +1,17 @@
 """The phase of longer sequences: part of the run, a layout of its own on the same cluster, demands kept with it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from clusterplan import context, levers, mix, search
 from clusterplan.errors import ClusterplanError
+from clusterplan.estimate import estimate
 from clusterplan.layout import used_devices
 from clusterplan.plan import violated
+from clusterplan.premises import demands_of
 from clusterplan.scenario import AUTO
-from examples import CATALOG, TINY, TINY_HYBRID, TINY_MOE, asked, machine
+from examples import CATALOG, TINY, TINY_HYBRID, TINY_MOE, asked, crowded, machine
 
 DAY_S = 86400.0
 LONG = "16384:2B"
@@ -19,13 +19,6 @@ LONG = "16384:2B"
 
 def with_phase(text=LONG, **given):
     return search.size(asked(**({"devices": (8, 32), "long_context": text} | given)))
-
-
-def crowded(resolved, gigabytes):
-    """The same question on devices with less memory."""
-    (on,) = resolved.hardware
-    device = replace(on.accelerator, memory_bytes=gigabytes * 1e9)
-    return replace(resolved, hardware=(replace(on, accelerator=device),))
 
 
 @pytest.mark.parametrize("of", [TINY, TINY_MOE, TINY_HYBRID], ids=["dense", "experts", "hybrid"])
@@ -65,7 +58,7 @@ def test_demands_are_kept_with_the_phase(more):
     resolved = asked(devices=(8, 64), long_context=LONG, deadline_s=1.3 * free, **more)
     answer = search.size(resolved)
     assert answer.feasible
-    assert not any(np.any(mask) for mask in violated(search.demands_of(resolved), answer.plan.run).values())
+    assert not any(np.any(mask) for mask in violated(demands_of(resolved), answer.plan.run).values())
     phases = answer.document()["plan"]["run"]["phases"]
     assert_allclose(sum(one["time_s"] for one in phases), answer.plan.run.progress.wall_s[0])
 
@@ -88,13 +81,13 @@ def test_sequences_that_fit_nowhere_are_told_with_the_least_memory():
     assert stop.nearest_feasible > stop.required
     assert any("has no layout on the 8 devices" in line for line in answer.warnings)
     given = {"devices": (8, 8), "tp": 8, "long_context": "262144:2B"}
-    one = search.estimate(crowded(asked(**given), 10))
+    one = estimate(crowded(asked(**given), 10))
     assert one.plan is not None
     assert not one.feasible
 
 
 def test_an_estimate_has_the_phase_too():
-    plan = search.estimate(asked(devices=(16, 16), tp=8, pp=2, long_context=LONG)).plan
+    plan = estimate(asked(devices=(16, 16), tp=8, pp=2, long_context=LONG)).plan
     assert plan.long.layouts.global_batch[0] == 8
     assert plan.run.progress.long_steps[0] == np.ceil(2e9 / 8 / 16384)
 

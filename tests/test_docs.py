@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from clusterplan import choose, scan, search, shapes, space
 from clusterplan.catalog import Catalog
 from clusterplan.cli import app
+from clusterplan.estimate import estimate
 from clusterplan.explain import explain
 from clusterplan.layout import BATCH_TOLERANCE
 from clusterplan.plan import Answer
@@ -182,7 +183,7 @@ def resolved(**given: str):
 
 @pytest.fixture(scope="module")
 def estimated() -> Answer:
-    return search.estimate(
+    return estimate(
         resolved(model="gpt-1t", hardware="dgx-a100", tokens="1T", devices="512", tp="8", pp="64", deadline="9000d")
     )
 

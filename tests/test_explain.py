@@ -5,9 +5,10 @@ import math
 
 import pytest
 
-from clusterplan import report, search, shapes
+from clusterplan import report, shapes
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError
+from clusterplan.estimate import estimate as estimated
 from clusterplan.explain import RULES, SUMS, explain, field_text
 from clusterplan.formulas import cost, pipeline
 from clusterplan.scenario import Scenario, override, resolve
@@ -21,7 +22,7 @@ def estimate(model="llama-3.1-8b", **given):
         "global_batch": 128, "seq_len": 8192, "tokens": "1T", "deadline": "120d",
     } | given  # fmt: skip
     resolved = resolve(override(Scenario(), asked), Catalog(), lambda one: shapes.parameters(one).active)
-    return search.estimate(resolved)
+    return estimated(resolved)
 
 
 @functools.cache

@@ -5,9 +5,10 @@ import warnings
 
 import pytest
 
-from clusterplan import search, shapes
+from clusterplan import shapes
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError
+from clusterplan.estimate import estimate
 from clusterplan.fields import fields_of, range_of
 from clusterplan.hardware import Accelerator, Fabric, Stack, Storage, System
 from clusterplan.scenario import Scenario, override, resolve
@@ -52,7 +53,7 @@ def test_a_figure_at_the_end_of_its_range(key, value):
         warnings.simplefilter("error")
         try:
             resolved = resolve(override(Scenario(), asked), Catalog(), lambda one: shapes.parameters(one).active)
-            said = search.estimate(resolved).document()["plan"]
+            said = estimate(resolved).document()["plan"]
         except ClusterplanError as problem:
             said = str(problem)
     assert said

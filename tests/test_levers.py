@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from clusterplan import levers, report, search
 from clusterplan.cli import app
 from clusterplan.errors import ClusterplanError
+from clusterplan.estimate import estimate
 from clusterplan.levers import GROUPS, MEASURES, effects
 from examples import CATALOG, asked
 
@@ -58,7 +59,7 @@ def test_a_row_is_what_estimate_says_of_the_changed_question(change, given):
     axes = ANSWER.document()["plan"]["layout"]
     names = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "micro_batch", "sharding", "schedule", "recompute")
     layout = {name: axes[name] for name in names} | {"global_batch": axes["global_batch"]}
-    again = search.estimate(asked(**layout, **given))
+    again = estimate(asked(**layout, **given))
     for name, measure in MEASURES.items():
         assert_allclose(measure(BY_CHANGE[change].outcome), measure(again.plan.run), rtol=1e-9, err_msg=name)
 

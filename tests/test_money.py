@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from clusterplan import report, run, scenario, search
 from clusterplan.catalog import Catalog
 from clusterplan.errors import ClusterplanError, ProfileError
+from clusterplan.estimate import estimate
 from clusterplan.plan import amount, run_of
 from clusterplan.site import RANGED, Prices
 from clusterplan.techniques import techniques
@@ -141,11 +142,11 @@ def test_what_needs_a_price_asks_for_it(ask, given, hint):
 def test_one_layout_needs_a_price_only_for_what_is_asked_of_money():
     layout = {"devices": (8, 8), "tp": 2}
     for given in ({}, {"deadline_s": 86400.0}, {"clock": "auto"}, {"clock": "auto", "objective": "energy"}):
-        plan = search.estimate(without_price(**layout, **given)).plan
+        plan = estimate(without_price(**layout, **given)).plan
         assert plan.run.cost is None
     for given in ({"objective": "cost"}, {"budget_usd": 1.0}, {"clock": "auto", "deadline_s": 86400.0}):
         with pytest.raises(ClusterplanError, match="gives one"):
-            search.estimate(without_price(**layout, **given))
+            estimate(without_price(**layout, **given))
 
 
 def test_systems_with_and_without_a_price_stand_side_by_side():
@@ -181,7 +182,7 @@ def test_techniques_save_no_money_without_a_price():
 
 def test_the_clock_of_the_fewest_devices_without_a_price_is_that_of_least_energy():
     given = {"devices": (8, 8), "tp": 2, "clock": "auto"}
-    fewest, least = (search.estimate(without_price(objective=name, **given)).plan for name in ("devices", "energy"))
+    fewest, least = (estimate(without_price(objective=name, **given)).plan for name in ("devices", "energy"))
     assert fewest.question.clock_fraction == least.question.clock_fraction
 
 

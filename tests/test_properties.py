@@ -16,6 +16,7 @@ from clusterplan.hardware import System
 from clusterplan.layer import LayerTable, price_layers
 from clusterplan.layout import RECOMPUTE, RECOMPUTED_SHARE, broken_cut_rules, broken_layout_rules
 from clusterplan.plan import work
+from clusterplan.premises import circumstances_of
 from clusterplan.site import Cooling
 from examples import CATALOG, TINY, TINY_MOE, asked, cuts, layouts, machine, model, question
 
@@ -281,7 +282,7 @@ def test_a_later_deadline_is_never_dearer():
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_higher_price_is_never_cheaper(system):
     resolved = asked(hardware=system, devices=(8, 10**5))
-    circumstances = search.circumstances_of(resolved, 0)
+    circumstances = circumstances_of(resolved, 0)
     ask, some, rows = rows_of("tiny", system)
     if not run.is_priced(circumstances.prices, system):
         priced = replace(circumstances.prices, system_usd={system: 1e5})

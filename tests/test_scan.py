@@ -10,7 +10,7 @@ from clusterplan import scan, search, space, step
 from clusterplan.layout import SHARDING, broken_layout_rules, used_devices
 from clusterplan.plan import amount
 from clusterplan.scan import Fastest, Tally
-from examples import TINY, TINY_MOE, asked, bench, limits, machine
+from examples import TINY, TINY_MOE, asked, bench, crowded, limits, machine
 
 OBJECTIVES = ("wall", "cost", "energy", "carbon", "water", "devices")
 SMALL = [
@@ -22,13 +22,6 @@ SMALL = [
     pytest.param({"of": TINY, "batch_fixed": False, "global_batch": 100}, id="batch near a target"),
     pytest.param({"of": TINY, "global_batch": 63, "stack": "fsdp2-torchtitan"}, id="odd batch"),
 ]
-
-
-def crowded(resolved, gigabytes):
-    """The same question on devices with less memory, so that not everything fits."""
-    (on,) = resolved.hardware
-    device = replace(on.accelerator, memory_bytes=gigabytes * 1e9)
-    return replace(resolved, hardware=(replace(on, accelerator=device),))
 
 
 # Sizes ----------------------------------------------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose
 
 from clusterplan import run, scan, search, shapes, space, step
 from clusterplan.catalog import Catalog
-from clusterplan.errors import ClusterplanError, LayoutError
-from clusterplan.hardware import Fabric
+from clusterplan.estimate import estimate
 from clusterplan.layer import price_layers
 from clusterplan.layout import (
     BATCH_TOLERANCE,
@@ -25,7 +24,7 @@ from clusterplan.layout import (
 from clusterplan.plan import amount, layout_document, make_plan, violated, work
 from clusterplan.scan import Tally, joined, look
 from clusterplan.scenario import Scenario, override, resolve
-from examples import TINY, TINY_MOE, asked, bench, limits
+from examples import TINY, TINY_MOE, asked, bench, crowded, limits, with_span
 
 DAY_S = 86400.0
 OBJECTIVES = ("wall", "cost", "energy", "carbon", "water", "devices")
@@ -207,20 +206,6 @@ def test_plans_made_one_by_one(objective, of):
 # What an answer holds -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "objective"),
-    [
-        ({"deadline_s": 30 * DAY_S}, "cost"),
-        ({"budget_usd": 1e6}, "wall"),
-        ({}, "wall"),
-        ({"devices": None}, "knee"),
-        ({"objective": "energy", "deadline_s": DAY_S}, "energy"),
-    ],
-)
-def test_objective_follows_from_what_is_given(given, objective):
-    assert search.objective_of(asked(**given)) == objective
-
-
 def test_same_question_same_answer():
     one, two = (json.dumps(search.size(asked(of=TINY_MOE)).document()) for _ in range(2))
     assert one == two
@@ -256,18 +241,6 @@ def test_a_batch_of_a_range_is_as_good_as_any_in_it():
         assert ranged.plan.run.progress.wall_s[0] <= wall * (1 + error)
 
 
-def test_a_batch_beyond_the_critical_one_is_warned_of():
-    few, many = (search.size(asked(tokens=10**10, global_batch=batch)) for batch in (1024, 64))
-    assert any("beyond the critical batch" in text for text in few.warnings)
-    (hint,) = [re.search(r"--global-batch (\d+):(\d+) keeps", text) for text in few.warnings if "critical" in text]
-    below = search.size(asked(tokens=10**10, batch_low=int(hint[1]), global_batch=int(hint[2]), batch_fixed=False))
-    assert not any("critical" in text for text in below.warnings)
-    assert not any("critical" in text for text in many.warnings)
-    told = few.document()["critical_batch"]
-    assert told["batch_tokens"] == 1024 * 2048
-    assert told["low_tokens"] == min(one["tokens"] for one in told["estimates"])
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -286,18 +259,6 @@ def test_phases_add_up(more):
     assert_allclose(sum(one["time_s"] for one in told["phases"]), told["wall_s"])
     assert sum(one["steps"] for one in told["phases"]) == told["steps"]
     assert document["inputs"]["batch_ramp"] == more.get("batch_ramp")
-
-
-@pytest.mark.parametrize(("ep", "dp", "part"), [(1, 72, 9), (1, 64, 9), (8, 72, 8), (8, 8, 8)])
-def test_an_estimate_takes_the_part_of_each_domain_that_costs_least(ep, dp, part):
-    """Groups of 8 lie across the edges of domains of 9, and fill 8 of them; groups of one are faster on all 9."""
-    resolved = asked(hardware="gb200-nvl72", of=TINY_MOE, ep=ep, dp=dp, devices=None, global_batch=576)
-    machine = resolved.hardware[0]
-    system = replace(machine.system, scaleup_devices=9, devices=9, node_devices=9, used_devices_per_domain=(8,))
-    answer = search.estimate(replace(resolved, hardware=(replace(machine, system=system),)))
-    assert answer.plan.question.domain_devices == part
-    assert answer.plan.run.fleet.devices >= -(-dp // part) * 9
-    assert any("8 of the 9 devices of each scale-up domain" in text for text in answer.warnings) is (part < 9 < dp)
 
 
 def test_fixed_batch_is_exact():
@@ -425,70 +386,6 @@ def test_more_devices_to_choose_from_leave_no_plan_out(most):
     assert int(answer.plan.run.fleet.devices[0]) <= 15_808
 
 
-def test_sequences_longer_than_the_learned_positions_are_warned_of():
-    plan = search.size(asked(devices=(8, 64))).plan
-    for positions, warned in ((0, False), (plan.question.job.seq_len, False), (plan.question.job.seq_len - 1, True)):
-        model = replace(plan.question.model, learned_positions=positions)
-        found = search.warnings(replace(plan, question=replace(plan.question, model=model)))
-        assert any("learned positions" in text for text in found) is warned
-
-
-def test_a_run_of_less_than_a_step_is_warned_of():
-    for tokens, warned in ((20, True), (10**10, False)):
-        found = search.estimate(asked(devices=(8, 8), tokens=tokens, global_batch=None)).warnings
-        assert any(text.startswith("a run of 20 tokens is less than one step of") for text in found) is warned
-
-
-def test_limits_that_a_given_layout_breaks_are_said():
-    kept = search.estimate(asked(devices=(8, 8)))
-    run = kept.plan.run
-    for name, value, limit in (
-        ("budget", run.cost.total_usd, "budget_usd"),
-        ("water", run.energy.water_m3, "water_m3"),
-        ("carbon", run.carbon.total_kg_co2e, "carbon_kg"),
-    ):
-        for factor, broken in ((0.9, True), (1.1, False)):
-            answer = search.estimate(asked(devices=(8, 8), **{limit: factor * float(value[0])}))
-            assert any(text.startswith(f"{name} ") and "is not kept" in text for text in answer.warnings) is broken
-            assert answer.feasible
-    late = search.estimate(asked(devices=(8, 8), deadline_s=0.5 * float(run.progress.wall_s[0]))).warnings
-    assert any(text.startswith("deadline ") and "with a probability of 50.0 %" in text for text in late)
-    assert not any("plans for more" in text for text in late)
-
-
-def test_staff_that_is_most_of_the_cost_is_remarked_on():
-    small = search.estimate(asked(devices=(8, 8)))
-    cost = small.plan.run.cost
-    assert cost.staff_usd[0] > search.STAFF * cost.total_usd[0]
-    assert sum("staff is" in text for text in small.warnings) == 1
-    question = asked(devices=(8, 8))
-    few = search.estimate(replace(question, prices=replace(question.prices, staff_persons=0.1)))
-    assert not any("staff is" in text for text in few.warnings)
-
-
-def test_much_of_a_small_cluster_that_is_not_at_work_is_remarked_on():
-    question = asked(devices=(16, 16))
-    assert any("8 of 16 devices are not at work (0 spare, 8 idle)" in text for text in search.size(question).warnings)
-    none = replace(question, operations=replace(question.operations, spare_shortage_fraction=1.0))
-    answer = search.size(none)
-    assert answer.plan.run.fleet.used_devices[0] == 16
-    assert not any("not at work" in text for text in answer.warnings)
-
-
-def test_low_goodput_and_low_use_are_warned_of():
-    plan = search.size(asked(devices=(8, 64))).plan
-    progress, result = plan.run.progress, plan.step
-    low = replace(plan.run, progress=replace(progress, goodput_fraction=np.array([0.7])))
-    assert any("goodput 70.0 %" in text for text in search.warnings(replace(plan, run=low)))
-    assert not any("goodput" in text for text in search.warnings(plan))
-    device = replace(plan.question.machine.accelerator, best_published_mfu={plan.question.job.precision: 0.9})
-    machine = replace(plan.question.machine, accelerator=device)
-    question = replace(plan.question, machine=machine)
-    for mfu, warned in ((0.44, True), (0.46, False)):
-        found = search.warnings(replace(plan, question=question, step=replace(result, mfu=np.array([mfu]))))
-        assert any("less than half" in text for text in found) is warned
-
-
 def test_two_constraints_in_the_way():
     answer = search.size(asked(deadline_s=60.0, budget_usd=1.0, devices=(8, 64)))
     assert answer.plan is None
@@ -504,11 +401,6 @@ def test_deadline_that_a_larger_budget_would_not_need():
     (stop,) = (s for s in answer.blocking if s.constraint == "deadline")
     again = search.size(asked(deadline_s=stop.nearest_feasible, budget_usd=2 * dear, devices=(8, 64)))
     assert again.feasible
-
-
-def crowded(resolved, gigabytes):
-    (on,) = resolved.hardware
-    return replace(resolved, hardware=(replace(on, accelerator=replace(on.accelerator, memory_bytes=gigabytes * 1e9)),))
 
 
 def test_memory_in_the_way():
@@ -570,14 +462,7 @@ def test_more_devices_than_the_network_joins():
     assert search.size(asked(devices=(8, int(stop.nearest_feasible)), hardware="dgx-h100")).plan is not None
 
 
-# One layout -----------------------------------------------------------------------------------------------------------
-
-
-def with_span(question, devices):
-    """The same on a network of one level that joins so many devices."""
-    machine = question.hardware[0]
-    tier = replace(machine.fabric.tiers[0], span_devices=devices)
-    return replace(question, hardware=(replace(machine, fabric=replace(machine.fabric, tiers=(tier,))),))
+# Networks and software ------------------------------------------------------------------------------------------------
 
 
 def test_spares_are_on_the_network_too():
@@ -591,114 +476,7 @@ def test_spares_are_on_the_network_too():
     assert not beyond.feasible
 
 
-def test_a_torus_of_other_devices_is_refused():
-    torus = Catalog().load(Fabric, "torus-ocs")
-    question = asked()
-    other = replace(question, hardware=(replace(question.hardware[0], fabric=torus),))
-    answer = search.size(other)
-    assert not answer.feasible
-    assert any("torus-ocs" in text and "default is ndr-fat-tree" in text for text in answer.warnings)
-    with pytest.raises(LayoutError, match="dgx-h100 has none"):
-        search.estimate(other)
-    own = asked(hardware="tpu-v5p-pod")
-    own = replace(own, hardware=(replace(own.hardware[0], fabric=torus),))
-    assert not search.reasons_against(own, 0)
-
-
-def test_estimate_is_the_plan_that_was_given():
-    answer = search.estimate(asked(devices=(16, 16), tp=2, pp=2, micro_batch=2, recompute="none"))
-    document = layout_document(answer.plan)
-    assert [document[name] for name in ("tp", "pp", "dp", "global_batch", "schedule")] == [2, 2, 4, 64, "1f1b"]
-    assert answer.feasible
-
-
-def test_estimate_agrees_with_the_search():
-    plan = search.size(asked(objective="wall")).plan
-    axes = {name: int(getattr(plan.cuts, name)[0]) for name in ("tp", "cp", "ep", "etp", "micro_batch")}
-    axes |= {name: int(getattr(plan.layouts, name)[0]) for name in ("pp", "vpp", "dp")}
-    again = search.estimate(asked(**axes, recompute=["none", "selective", "full"][int(plan.cuts.recompute[0])])).plan
-    assert again.step.time.total_s == plan.step.time.total_s
-    assert again.peak_bytes == plan.peak_bytes
-
-
-def test_estimate_takes_the_least_recompute_that_fits():
-    loose = search.estimate(asked(devices=(8, 8), tp=1, micro_batch=8))
-    assert layout_document(loose.plan)["recompute"] == "none"
-    tight = search.estimate(crowded(asked(devices=(8, 8), tp=1, micro_batch=8), 9.0))
-    assert layout_document(tight.plan)["recompute"] in ("selective", "block", "full")
-    assert tight.feasible
-
-
-def test_estimate_that_does_not_fit_says_so():
-    answer = search.estimate(crowded(asked(devices=(8, 8), micro_batch=8), 2.0))
-    assert not answer.feasible
-    assert answer.plan.verdict == "does_not_fit"
-    (stop,) = answer.blocking
-    assert (stop.constraint, stop.best) == ("memory", answer.plan.peak_bytes)
-
-
-@pytest.mark.parametrize(
-    ("axes", "rules"),
-    [
-        ({"tp": 3, "dp": 1}, ["heads divide by tp"]),
-        ({"tp": 16, "pp": 11, "dp": 1}, ["heads divide by tp", "a layer for each stage"]),
-        ({"pp": 3, "vpp": 2, "dp": 1}, ["interleaving divides micro-batches by pp"]),
-        ({"dp": 3}, ["batch divides by dp × micro-batch"]),
-        ({"ep": 2, "dp": 2}, ["ep needs experts"]),
-    ],
-)
-def test_estimate_names_every_broken_rule(axes, rules):
-    with pytest.raises(ClusterplanError) as caught:
-        search.estimate(asked(devices=None, **axes))
-    assert "\n" not in str(caught.value)
-    for rule in rules:
-        assert rule in str(caught.value)
-
-
-def test_estimate_with_more_spares_than_the_network_joins():
-    question = with_span(asked(devices=(64, 64)), 64)
-    with pytest.raises(LayoutError, match=r"64 devices at work and 8 spare ones are more than the 64"):
-        search.estimate(question)
-    assert search.estimate(with_span(asked(devices=(64, 64)), 72)).plan.run.fleet.devices[0] == 72
-
-
-def test_estimate_without_a_size_asks_for_it():
-    with pytest.raises(ClusterplanError, match="devices"):
-        search.estimate(asked(devices=None))
-    with pytest.raises(LayoutError, match="multiple"):
-        search.estimate(asked(devices=(9, 9), tp=2))
-    with pytest.raises(ClusterplanError, match="8:16 is a range"):
-        search.estimate(asked(devices=(8, 16)))
-
-
-def test_estimate_of_two_systems_is_refused():
-    with pytest.raises(ClusterplanError, match="one layout has one system, not 2"):
-        search.estimate(asked(devices=(8, 8), hardware=("dgx-h100", "dgx-a100")))
-
-
 # Layers that run again, and host memory -------------------------------------------------------------------------------
-
-
-def test_layers_of_a_block_cost_time_and_save_memory_one_by_one():
-    plans = [
-        search.estimate(asked(devices=(8, 8), tp=1, micro_batch=8, recompute=text)).plan
-        for text in ("none", "block:2", "block:4", "block:6", "full")
-    ]
-    assert np.all(np.diff([float(p.step.time.total_s[0]) for p in plans]) > 0)
-    assert np.all(np.diff([p.peak_bytes for p in plans]) < 0)
-
-
-def test_fewer_kept_inputs_hold_more_at_work():
-    one, all_layers = (
-        search.estimate(asked(devices=(8, 8), tp=1, micro_batch=8, recompute=text)).plan for text in ("full", "full:8")
-    )
-    assert all_layers.peak_bytes > one.peak_bytes
-    assert all_layers.step.time.total_s == one.step.time.total_s
-
-
-def test_a_block_of_more_layers_than_a_stage_has():
-    with pytest.raises(LayoutError, match=r"a stage has \d layers; at most block:\d"):
-        search.estimate(asked(devices=(8, 8), tp=1, pp=2, recompute="block:9"))
 
 
 def test_the_search_keeps_to_a_number_of_layers():
@@ -713,29 +491,12 @@ def test_the_search_finds_the_fewest_layers_that_must_run_again():
     resolved = replace(resolved, hardware=(replace(on, stack=replace(on.stack, recompute=("none", "block", "full"))),))
     found = look(bench(resolved, "wall"), Tally())
     one_by_one = [
-        search.estimate(replace(resolved, scenario=replace(resolved.scenario, recompute=text)))
+        estimate(replace(resolved, scenario=replace(resolved.scenario, recompute=text)))
         for text in ("none", *(f"block:{n}" for n in range(1, 8)), "full")
     ]
     fitting = [float(a.plan.run.progress.wall_s[0]) for a in one_by_one if a.plan.verdict == "fits"]
     assert 0 < len(fitting) < len(one_by_one) - 1
     assert found.value[found.feasible].min() == pytest.approx(min(fitting))
-
-
-def test_optimizer_states_on_the_host_make_room_and_take_time():
-    here, there = (search.estimate(asked(devices=(8, 8), tp=2, offload=what)).plan for what in ("none", "optimizer"))
-    assert there.memory.optimizer_bytes.max() == 0 < here.memory.optimizer_bytes.max()
-    assert there.host_bytes == pytest.approx(float(here.memory.optimizer_bytes.max()))
-    assert there.step.time.optimizer_s > here.step.time.optimizer_s
-    assert here.host_bytes == 0
-
-
-def test_activations_on_the_host_make_room_and_take_time():
-    given = {"devices": (8, 8), "tp": 1, "micro_batch": 8, "recompute": "none"}
-    here, there = (search.estimate(asked(**given, offload=what)).plan for what in ("none", "activations"))
-    moved = here.memory.activations_bytes.max() - there.memory.activations_bytes.max()
-    assert there.host_bytes == pytest.approx(float(moved))
-    assert moved > 0
-    assert there.step.time.offload_exposed_s > 0 == here.step.time.offload_exposed_s
 
 
 def test_the_search_offloads_only_if_it_may():
@@ -745,34 +506,6 @@ def test_the_search_offloads_only_if_it_may():
     found = search.size(allowed)
     assert found.feasible
     assert layout_document(found.plan)["offload"] != "none"
-
-
-def test_host_memory_in_the_way():
-    resolved = asked(devices=(8, 8), tp=1, offload="optimizer")
-    (on,) = resolved.hardware
-    small = replace(resolved, hardware=(replace(on, system=replace(on.system, host_memory_bytes=1e9)),))
-    answer = search.estimate(small)
-    assert [stop.constraint for stop in answer.blocking] == ["host memory"]
-    unknown = replace(resolved, hardware=(replace(on, system=replace(on.system, host_memory_bytes=None)),))
-    with pytest.raises(LayoutError, match="the host memory of dgx-h100 is not known; --set system"):
-        search.estimate(unknown)
-    other = replace(resolved, hardware=(replace(on, stack=replace(on.stack, offload=())),))
-    with pytest.raises(LayoutError, match="megatron-core cannot keep optimizer in host memory"):
-        search.estimate(other)
-
-
-def test_fixes_name_the_least_block_and_the_allocator():
-    tight = crowded(asked(devices=(8, 8), tp=1, micro_batch=8, recompute="none"), 10.5)
-    given = {fix.change: fix for fix in search.estimate(tight).fixes}
-    (block,) = [change for change in given if change.startswith("--recompute block")]
-    assert given[block].fits
-    fewer = int(block.rpartition(":")[2]) - 1
-    less = replace(tight, scenario=replace(tight.scenario, recompute=f"block:{fewer}"))
-    assert search.estimate(less).plan.verdict != "fits"
-    barely = crowded(asked(devices=(8, 8), tp=1, micro_batch=8, recompute="none"), 12.0)
-    allocator = [fix for fix in search.estimate(barely).fixes if "expandable_segments" in fix.change]
-    assert [fix.fits for fix in allocator] == [True]
-    assert allocator[0].slower_fraction == 0
 
 
 def test_schedules_beyond_the_defaults_join_if_they_may():
@@ -792,22 +525,6 @@ def test_schedules_beyond_the_defaults_join_if_they_may():
     assert allowed.step.time.bubble_s < plain.step.time.bubble_s
     fixed = search.size(asked(**given, **axes, schedule="zb-1p")).plan
     assert layout_document(fixed)["schedule"] == "zb-1p"
-
-
-def test_both_directions_hold_two_copies_and_hide_experts():
-    of = {"of": replace(TINY_MOE, layers=8, mtp_layers=0), "devices": (16, 16), "pp": 4, "ep": 4, "micro_batch": 1}
-    resolved = asked(**of, global_batch=64)
-    (on,) = resolved.hardware
-    able = replace(on, stack=replace(on.stack, schedules=(*on.stack.schedules, "dualpipe")))
-    plain, both = (
-        search.estimate(replace(resolved, hardware=(able,), scenario=replace(resolved.scenario, schedule=name))).plan
-        for name in ("1f1b", "dualpipe")
-    )
-    assert_allclose(both.memory.weights_bytes, 2 * plain.memory.weights_bytes)
-    assert_allclose(both.memory.optimizer_bytes, plain.memory.optimizer_bytes)
-    assert both.step.time.ep_exposed_s < plain.step.time.ep_exposed_s
-    assert both.step.time.contention_s > plain.step.time.contention_s
-    assert both.step.time.bubble_s < plain.step.time.bubble_s
 
 
 # Interrupts -----------------------------------------------------------------------------------------------------------

@@ -367,9 +367,9 @@ def estimate(**given: Any) -> int:
     with _output(given) as write:
         resolved = _resolved(given, takes_layout=True)
         drawn = _drawn(given)
-        from clusterplan import search
+        from clusterplan.estimate import estimate as estimated
 
-        answer = search.estimate(resolved)
+        answer = estimated(resolved)
         with _progress() as progress:
             document = _simulated(answer, drawn, progress)
         write(document, resolved.scenario)
@@ -394,6 +394,7 @@ def levers(**given: Any) -> int:
         site, *others = [name.strip() for name in (given["site"] or "").split(",")]
         resolved = _resolved({**given, "site": site or None}, takes_layout=given["layout"] is not None)
         from clusterplan import report, search
+        from clusterplan.estimate import estimate as estimated
         from clusterplan.levers import check_sites, effects
 
         catalog = _catalog(given)
@@ -401,7 +402,7 @@ def levers(**given: Any) -> int:
         only = [name.strip() for text in given["only"] or () for name in text.split(",")]
         with _progress() as progress:
             is_given = resolved.scenario.tp is not None or given["layout"] is not None
-            answer = search.estimate(resolved) if is_given else search.size(resolved, progress)
+            answer = estimated(resolved) if is_given else search.size(resolved, progress)
             if answer.plan is None or not answer.feasible:
                 write(answer.document(), resolved.scenario)
                 return INFEASIBLE
@@ -439,9 +440,10 @@ def sweep(**given: Any) -> int:
         if not given["over"]:
             raise typer.BadParameter("say what to vary, as devices=1024:16384", param_hint="--over")
         resolved = _resolved(given)
-        from clusterplan import report, search, units
+        from clusterplan import report, units
         from clusterplan import sweep as sweeps
         from clusterplan.plan import inputs_document
+        from clusterplan.premises import objective_of
 
         points = sweeps.POINTS
         if given["points"] is not None:
@@ -450,7 +452,7 @@ def sweep(**given: Any) -> int:
         axes = [sweeps.read_axis(text, int(points), unit) for text in given["over"]]
         with _progress() as progress:
             found = sweeps.sweep(resolved, _catalog(given), axes, progress, may_stop=True)
-        inputs = inputs_document(resolved, search.objective_of(found[0].answer.resolved))
+        inputs = inputs_document(resolved, objective_of(found[0].answer.resolved))
         done = report.sweep_document(inputs, axes, found, sweeps.scaling(axes, found))
         every = math.prod(len(axis.values) for axis in axes)
         if len(found) < every:
@@ -476,10 +478,11 @@ def explain(
     with _output(given) as write:
         resolved = _resolved({"scenario": scenario, "profiles": given["profiles"]})
         from clusterplan import search
+        from clusterplan.estimate import estimate as estimated
         from clusterplan.explain import explain as explained
 
         if resolved.scenario.tp is not None:
-            answer = search.estimate(resolved)
+            answer = estimated(resolved)
         else:
             with _progress() as progress:
                 answer = search.size(resolved, progress)

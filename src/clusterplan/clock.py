@@ -18,7 +18,7 @@ from clusterplan.formulas import power
 from clusterplan.layer import Question
 from clusterplan.layout import Cuts, Layouts
 from clusterplan.outcome import Circumstances, Run
-from clusterplan.plan import Demands, amount, run_of, settling, violated
+from clusterplan.plan import Demands, Plan, amount, make_plan, run_of, settling, violated
 from clusterplan.scenario import AUTO, Resolved, option
 
 CLOCKS_TRIED = 4
@@ -47,6 +47,19 @@ def clocks(resolved: Resolved, index: int) -> tuple[float, ...]:
         text = f"{clock:g} is below {lowest:g}, where the power of {device.name} is not known"
         raise ClusterplanError(text, where=option("clock"), nearest=(f"{lowest:g}",))
     return (clock,)
+
+
+def at_best_clock(resolved: Resolved, plan: Plan, objective: str, demands: Demands) -> Plan:
+    """The plan at the clock at which it does best, if the clock is to be chosen; else the plan."""
+    if resolved.scenario.clock != AUTO:
+        return plan
+    clock = best_clock(plan.question, plan.circumstances, plan.cuts, plan.layouts, objective, demands)
+    return make_plan(
+        replace(plan.question, clock_fraction=clock),
+        replace(plan.circumstances, clock_fraction=clock),
+        plan.cuts,
+        plan.layouts,
+    )
 
 
 def best_clock(

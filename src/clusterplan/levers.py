@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clusterplan import electricity, run, search
+from clusterplan import electricity, premises, run, search
 from clusterplan.catalog import Catalog
 from clusterplan.clock import clocks
 from clusterplan.errors import ClusterplanError
@@ -173,7 +173,7 @@ def _kept(lever: Lever, plan: Plan) -> Effect | str:
     """The same layout with one change; why there is no run if there is none."""
     changed = lever.changed
     clock = clocks(changed, 0)[0]
-    circumstances = replace(search.circumstances_of(changed, 0, clock), long=plan.circumstances.long)
+    circumstances = replace(premises.circumstances_of(changed, 0, clock), long=plan.circumstances.long)
     reasons = run.unsupported(circumstances)
     if plan.run.cost is not None and not run.is_priced(changed.prices, changed.hardware[0].system.name):
         reasons.append(run.no_price(changed.prices, changed.hardware[0].system.name))
@@ -193,7 +193,7 @@ def _searched(lever: Lever, plan: Plan) -> Effect | str:
 
 
 def _effect(lever: Lever, plan: Plan, outcome: Run, layout: str) -> Effect:
-    demands = search.demands_of(lever.changed)
+    demands = premises.demands_of(lever.changed)
     broken = {name for name, mask in violated(demands, outcome).items() if mask[0]}
     before = {name for name, mask in violated(demands, plan.run).items() if mask[0]}
     return Effect(lever=lever, outcome=outcome, breaks=tuple(sorted(broken - before)), layout=layout)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import clusterplan
-from clusterplan import allot, causes, choose, draw, run, search, space
+from clusterplan import allot, causes, cautions, choose, draw, premises, run, search, space
 from clusterplan.allot import Bounds, Offers
 from clusterplan.arrays import FloatArray, IntArray
 from clusterplan.catalog import Catalog
@@ -413,7 +413,7 @@ class Shop:
         if trimmed:
             bought = space.bought_devices(bench.question, used_devices(layouts, cuts), 0)
             layouts = replace(layouts, bought_devices=bought)
-        circumstances = search.circumstances_of(self.at(pair.site), pair.kind)
+        circumstances = premises.circumstances_of(self.at(pair.site), pair.kind)
         return make_plan(bench.question, circumstances, cuts, layouts)
 
     def joined(self, plans: Mapping[Pair, Plan]) -> Mix:
@@ -854,12 +854,12 @@ def _warnings(shop: Shop, mix: Mix) -> list[str]:
         if part.wait_s > 0.05 * mix.step_s:
             where = f"{part.plan.question.machine.system.name} at {shop.asked.sites[part.pair.site].name}"
             found.append(f"{where} waits {part.wait_s / mix.step_s:.0%} of each step for the slowest part")
-    found += search.batch_warnings(
+    found += cautions.batch_warnings(
         critical_batch(mix.parts[0].plan.question, mix.global_batch), mix.parts[0].plan.question.job.seq_len
     )
     sure = mix.progress.deadline_probability
-    if sure is not None and float(sure[0]) < search.SURE:
-        text = f"--confidence {search.SURE} plans for more"
+    if sure is not None and float(sure[0]) < cautions.SURE:
+        text = f"--confidence {cautions.SURE} plans for more"
         found.append(f"the deadline is met with probability {format_probability(float(sure[0]))}; {text}")
     return found
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clusterplan import search, shapes
+from clusterplan import premises, search, shapes
 from clusterplan.arrays import FloatArray
 from clusterplan.catalog import Catalog
 from clusterplan.choose import knee
@@ -147,7 +147,7 @@ def sweep(
     if len(combinations) > MOST_POINTS:
         raise ClusterplanError(f"has {len(combinations):,} points; at most {MOST_POINTS:,}", where="--over")
     questions = [at_point(resolved, catalog, axes, values) for values in combinations]  # mistakes before any search
-    search.check_prices(questions)
+    premises.check_prices(questions)
     points: list[Point] = []
     for number, (values, question) in enumerate(zip(combinations, questions, strict=True)):
         try:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterplan import search, shapes
+from clusterplan import shapes
+from clusterplan.estimate import estimate
 from clusterplan.scenario import Scenario, resolve
 from clusterplan.units import BYTES_PER_GIB
 from examples import CATALOG
@@ -19,7 +20,7 @@ def plan_of(model, hardware, **given):
     # Hardware without a listed price still has memory.
     sets = {f"prices.system_usd.{hardware}": "1"}
     scenario = Scenario(model=model, hardware=(hardware,), sets=sets, **(plain | given))
-    return search.estimate(resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)).plan
+    return estimate(resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)).plan
 
 
 def held_gib(plan, definition):

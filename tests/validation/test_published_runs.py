@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from clusterplan import search, shapes, step
+from clusterplan import shapes, step
+from clusterplan.estimate import estimate
 from clusterplan.layer import price_layers
 from clusterplan.plan import verdict
 from clusterplan.scenario import Scenario, resolve
@@ -256,6 +257,6 @@ def test_deepseek_v3():
         model="deepseek-v3", hardware=("hgx-h800",), stack="hai-llm", devices=(2048, 2048), tokens=10**12,
         global_batch=15360, seq_len=4096, precision="fp8", pp=16, ep=64, schedule="dualpipe", recompute="selective",
     )  # fmt: skip
-    plan = search.estimate(resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)).plan
+    plan = estimate(resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)).plan
     published_s = 180e3 * 3600 / 2048 * 15360 * 4096 / 1e12
     assert_allclose(plan.step.time.total_s, published_s, rtol=0.10)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clusterplan import search, shapes
+from clusterplan import shapes
 from clusterplan.errors import LayoutError
+from clusterplan.estimate import estimate as estimated
 from clusterplan.scenario import Scenario, resolve
 from examples import CATALOG
 
@@ -18,7 +19,7 @@ def estimate(model="llama-3.1-70b", hardware="dgx-h100", **given):
         "recompute": "none", "tokens": 10**12,
     }  # fmt: skip
     scenario = Scenario(model=model, hardware=(hardware,), **(plain | given))
-    return search.estimate(resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)).plan
+    return estimated(resolve(scenario, CATALOG, lambda m: shapes.parameters(m).active)).plan
 
 
 def step_s(plan):
