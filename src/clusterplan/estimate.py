@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from clusterplan.cautions import unkept, warnings
 from clusterplan.clock import at_best_clock, clocks
 from clusterplan.errors import ClusterplanError, LayoutError
 from clusterplan.fixes import fixes, least_recompute
+from clusterplan.hardware import Machine, Stack
 from clusterplan.layer import Question, price_layers
 from clusterplan.layout import (
     OFFLOAD,
@@ -38,6 +40,7 @@ from clusterplan.premises import (
 )
 from clusterplan.scenario import AUTO, Resolved, Scenario
 from clusterplan.stuck import stuck
+from clusterplan.workload import Job
 
 
 def estimate(resolved: Resolved) -> Answer:
@@ -100,64 +103,103 @@ def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[
     """The layout that a scenario gives, as tables with one row, and what is wrong with it beside the rules."""
     scenario, machine = resolved.scenario, resolved.hardware[0]
     tp, pp, cp = scenario.tp or 1, scenario.pp or 1, scenario.cp or 1
-    vpp, ep = scenario.vpp or 1, scenario.ep or 1
-    replica = tp * pp * cp
-    dp, problems = replicas(scenario, replica)
-    micro_batch = scenario.micro_batch or 1
-    group = pp if vpp > 1 else 1
-    unit = dp * micro_batch * group
-    batch = resolved.job.global_batch
-    if resolved.job.batch_low is not None:
-        batch = max(batch // unit, 1) * unit
-        if not resolved.job.batch_low <= batch <= resolved.job.global_batch:
-            text = f"of {unit} in the range {resolved.job.batch_low}:{resolved.job.global_batch} of the global batch"
-            problems.append(f"no multiple of dp × micro-batch × interleaved stages {text}")
-    elif not resolved.job.batch_fixed:
-        batch = max(round(batch / unit), 1) * unit
-    sharding = scenario.sharding or machine.stack.default_sharding[0]
-    if sharding not in machine.stack.sharding:
-        problems.append(f"{machine.stack.name} has no {sharding}; it has {', '.join(machine.stack.sharding)}")
-    schedule = scenario.schedule or ("none" if pp == 1 and vpp == 1 else "interleaved" if vpp > 1 else "1f1b")
-    if schedule not in machine.stack.schedules:
-        problems.append(f"{machine.stack.name} has no schedule {schedule}; it has {', '.join(machine.stack.schedules)}")
-    not_offloaded = machine.why_not_offloaded(scenario.offload or "none")
-    problems += [not_offloaded] if not_offloaded else []
-    placement = scenario.placement or machine.stack.placements[0]
-    if placement not in machine.stack.placements:
-        able = ", ".join(machine.stack.placements)
-        problems.append(f"{machine.stack.name} cannot lay groups as {placement}; it can as {able}")
-    used = replica * dp
-
-    def one(value: int) -> IntArray:
-        return np.array([value], dtype=np.int64)
-
+    vpp, ep, micro_batch = scenario.vpp or 1, scenario.ep or 1, scenario.micro_batch or 1
+    dp, of_devices = replicas(scenario, tp * pp * cp)
+    batch, of_batch = batch_near(resolved.job, dp * micro_batch * (pp if vpp > 1 else 1))
+    methods = methods_of(scenario, machine.stack)
     ends = shapes.end_layers(resolved.model, resolved.job, machine.stack)
-    most = int(largest_stage(resolved.model.layers, one(pp), one(vpp), ends)[0])
-    again = Recomputation.parse(recompute)
-    if again.layers and again.layers > most:
-        problems.append(f"recompute {recompute}, where a stage has {most} layers; at most {again.mode}:{most}")
+    most = int(largest_stage(resolved.model.layers, column(pp), column(vpp), ends)[0])
     cuts = Cuts(
-        tp=one(tp),
-        cp=one(cp),
-        ep=one(ep),
-        etp=one(scenario.etp or (1 if machine.stack.expert_tensor_parallel or not resolved.model.is_moe else tp)),
-        micro_batch=one(micro_batch),
-        **again.columns(most),
+        tp=column(tp),
+        cp=column(cp),
+        ep=column(ep),
+        etp=column(scenario.etp or (1 if machine.stack.expert_tensor_parallel or not resolved.model.is_moe else tp)),
+        micro_batch=column(micro_batch),
+        **Recomputation.parse(recompute).columns(most),
     )
     layouts = Layouts(
-        cut=one(0),
-        pp=one(pp),
-        vpp=one(vpp),
-        dp=one(dp),
-        sharding=one(SHARDING.index(sharding)),
-        schedule=one(SCHEDULES.index(schedule)),
-        offload=one(OFFLOAD.index(scenario.offload or "none")),
-        placement=one(PLACEMENTS.index(placement)),
-        shard_group=one(scenario.shard_group or 0),
-        global_batch=one(batch),
-        bought_devices=one(used),
+        cut=column(0),
+        pp=column(pp),
+        vpp=column(vpp),
+        dp=column(dp),
+        sharding=column(SHARDING.index(methods.sharding)),
+        schedule=column(SCHEDULES.index(methods.schedule)),
+        offload=column(OFFLOAD.index(methods.offload)),
+        placement=column(PLACEMENTS.index(methods.placement)),
+        shard_group=column(scenario.shard_group or 0),
+        global_batch=column(batch),
+        bought_devices=column(tp * pp * cp * dp),
     )
-    return cuts, layouts, problems
+    return (
+        cuts,
+        layouts,
+        [*of_devices, *of_batch, *not_in_software(methods, machine), *too_many_layers(recompute, most)],
+    )
+
+
+def column(value: int) -> IntArray:
+    """A column of a table with one row."""
+    return np.array([value], dtype=np.int64)
+
+
+def batch_near(job: Job, unit: int) -> tuple[int, list[str]]:
+    """The global batch nearest to the one asked for that a layout makes, and what is wrong with it.
+
+    A layout makes multiples of what its replicas take at a time; what is given exactly is kept, right or wrong.
+    """
+    if job.batch_low is not None:
+        batch = max(job.global_batch // unit, 1) * unit
+        if job.batch_low <= batch <= job.global_batch:
+            return batch, []
+        text = f"of {unit} in the range {job.batch_low}:{job.global_batch} of the global batch"
+        return batch, [f"no multiple of dp × micro-batch × interleaved stages {text}"]
+    if job.batch_fixed:
+        return job.global_batch, []
+    return max(round(job.global_batch / unit), 1) * unit, []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Methods:
+    """What software does with a layout, beside cutting the model."""
+
+    sharding: str
+    schedule: str
+    offload: str
+    placement: str
+
+
+def methods_of(scenario: Scenario, stack: Stack) -> Methods:
+    """Methods that a scenario names; those that it does not are what the software does by itself."""
+    pp, vpp = scenario.pp or 1, scenario.vpp or 1
+    return Methods(
+        sharding=scenario.sharding or stack.default_sharding[0],
+        schedule=scenario.schedule or ("none" if pp == 1 and vpp == 1 else "interleaved" if vpp > 1 else "1f1b"),
+        offload=scenario.offload or "none",
+        placement=scenario.placement or stack.placements[0],
+    )
+
+
+def not_in_software(methods: Methods, machine: Machine) -> list[str]:
+    """Methods that the software of a machine does not have."""
+    stack, problems = machine.stack, []
+    if methods.sharding not in stack.sharding:
+        problems.append(f"{stack.name} has no {methods.sharding}; it has {', '.join(stack.sharding)}")
+    if methods.schedule not in stack.schedules:
+        problems.append(f"{stack.name} has no schedule {methods.schedule}; it has {', '.join(stack.schedules)}")
+    not_offloaded = machine.why_not_offloaded(methods.offload)
+    problems += [not_offloaded] if not_offloaded else []
+    if methods.placement not in stack.placements:
+        able = ", ".join(stack.placements)
+        problems.append(f"{stack.name} cannot lay groups as {methods.placement}; it can as {able}")
+    return problems
+
+
+def too_many_layers(recompute: str, most: int) -> list[str]:
+    """That more layers are to run again than the largest stage has."""
+    again = Recomputation.parse(recompute)
+    if not again.layers or again.layers <= most:
+        return []
+    return [f"recompute {recompute}, where a stage has {most} layers; at most {again.mode}:{most}"]
 
 
 def replicas(scenario: Scenario, replica: int) -> tuple[int, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ from clusterplan.choose import Choice, alternatives, at_knee, at_none, best_choi
 from clusterplan.clock import at_best_clock, clocks
 from clusterplan.errors import LayoutError
 from clusterplan.estimate import estimate
+from clusterplan.hardware import Machine
 from clusterplan.layer import Question
 from clusterplan.plan import (
     Answer,
@@ -210,72 +211,146 @@ def one_answer(
     That is of the plan or of what comes nearest to one, over the ratio of FLOP; None without such a phase, or where no
     layout is found for it.
     """
-    asked = objective_of(resolved)
-    objective = "cost" if asked == "knee" else asked
+    looked = looked_at(resolved, indices, progress, may_stop=may_stop)
+    ranking = ranked(looked)
+    chosen, ties = best_choice(ranking.founds)
+    if chosen is None and looked.tally.stopped_at is not None:
+        raise KeyboardInterrupt  # there is nothing to show
+    if chosen is None:
+        return nothing_feasible(ranking)
+    plan, stops = context.lengthened(chosen.plan(), resolved.scenario)
+    if stops:
+        return without_long_phase(ranking, chosen, stops), None
+    plan = at_best_clock(resolved, plan, ranking.objective, demands_of(resolved))
+    return proposed(ranking, chosen, ties, plan), true_slowdown(resolved, plan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What a search looked at on some machines."""
+
+    resolved: Resolved
+    machines: list[Machine]
+    founds: list[Found]
+    tally: Tally
+    reasons: list[str]
+    """Why some of the machines cannot be used, and that not everything was looked at."""
+
+    def unanswered(self) -> Answer:
+        """An answer without a plan, which says what was looked at."""
+        return Answer(
+            resolved=self.resolved,
+            objective=objective_of(self.resolved),
+            plan=None,
+            rejected={name: count for name, count in sorted(self.tally.rejected.items()) if count},
+            considered=self.tally.considered,
+            evaluated=self.tally.evaluated,
+            is_interrupted=self.tally.stopped_at is not None,
+        )
+
+    def with_layouts(self) -> list[Found]:
+        """Those of the candidates that there are."""
+        return [found for found in self.founds if found.candidates.layouts.size]
+
+
+def looked_at(resolved: Resolved, indices: tuple[int, ...], progress: Progress | None, *, may_stop: bool) -> Looked:
+    """All candidates on some machines, until everything is looked at or somebody interrupts."""
     founds: list[Found] = []
     tally = Tally()
     reasons: list[str] = []
     for number, index in enumerate(indices):
         told = part(progress, number, len(indices))
-        more, counted, why = search_machine(resolved, index, objective, told, may_stop=may_stop)
+        more, counted, why = search_machine(resolved, index, counted_as(resolved), told, may_stop=may_stop)
         founds += more
         tally.add(counted)
         reasons += why
         if tally.stopped_at is not None:
             reasons.append(STOPPED)
             break
-    looked = [f for f in founds if f.candidates.layouts.size]
-    ranked = at_knee(looked) if asked == "knee" else looked
-    none = None if asked == "knee" else at_none(looked)
-    if none is not None:
-        ranked, objective = none, settling(*(found.outcome for found in looked))
-        taken = "the cheapest" if objective == "cost" else "that of least energy"
-        reasons.append(f"there are plans with no {asked} at all, and of these {taken} is taken")
-    chosen, ties = best_choice(ranked)
-    base = Answer(
-        resolved=resolved,
-        objective=asked,
-        plan=None,
-        rejected={name: count for name, count in sorted(tally.rejected.items()) if count},
-        considered=tally.considered,
-        evaluated=tally.evaluated,
-        is_interrupted=tally.stopped_at is not None,
-    )
-    if chosen is None and tally.stopped_at is not None:
-        raise KeyboardInterrupt  # there is nothing to show
-    if chosen is None:
-        machines = [resolved.hardware[index] for index in indices]
-        stops = blocking(founds, demands_of(resolved, *machines)) if founds else ()
-        near = nearest(looked, demands_of(resolved, *machines)) if resolved.scenario.long_context else None
-        true = None if near is None else true_slowdown(resolved, context.lengthened(near.plan(), resolved.scenario)[0])
-        return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons), blocking=stops), true
-    plan, stops = context.lengthened(chosen.plan(), resolved.scenario)
-    if stops:
-        text = f"the long-context phase has no layout on the {chosen.devices:,} devices that the rest would take"
-        if chosen.devices < resolved.devices[1]:
-            text += f"; --devices {chosen.devices + 1}:{resolved.devices[1]} asks for more"
-        return dataclasses.replace(base, warnings=(*resolved.warnings, *reasons, text), blocking=stops), None
-    plan = at_best_clock(resolved, plan, objective, demands_of(resolved))
-    others = alternatives(ranked, chosen)
-    said = []
-    cheapest = best_choice(looked)[0] if asked == "knee" else None
+    machines = [resolved.hardware[index] for index in indices]
+    return Looked(resolved=resolved, machines=machines, founds=founds, tally=tally, reasons=reasons)
+
+
+def counted_as(resolved: Resolved) -> str:
+    """What candidates are valued by: the objective, or the cost where the knee is looked for."""
+    asked = objective_of(resolved)
+    return "cost" if asked == "knee" else asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Candidates in the order of an objective."""
+
+    looked: Looked
+    founds: list[Found]
+    """Candidates of which the best is proposed; those that the objective leaves out are not feasible."""
+    objective: str
+    remarks: tuple[str, ...] = ()
+    """What is said of the objective where it is not the one that was asked for."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is said of the search, whatever it finds."""
+        return (*self.looked.resolved.warnings, *self.looked.reasons, *self.remarks)
+
+
+def ranked(looked: Looked) -> Ranking:
+    """Candidates by what the question asks for; where some have none of that at all, these by another objective."""
+    founds, asked = looked.with_layouts(), objective_of(looked.resolved)
+    if asked == "knee":
+        return Ranking(looked=looked, founds=at_knee(founds), objective=counted_as(looked.resolved))
+    none = at_none(founds)
+    if none is None:
+        return Ranking(looked=looked, founds=founds, objective=asked)
+    objective = settling(*(found.outcome for found in founds))
+    taken = "the cheapest" if objective == "cost" else "that of least energy"
+    remark = f"there are plans with no {asked} at all, and of these {taken} is taken"
+    return Ranking(looked=looked, founds=none, objective=objective, remarks=(remark,))
+
+
+def nothing_feasible(ranking: Ranking) -> tuple[Answer, float | None]:
+    """What stands in the way of a plan, and how slow the long-context phase of what comes nearest to one truly is."""
+    looked, resolved = ranking.looked, ranking.looked.resolved
+    demands = demands_of(resolved, *looked.machines)
+    stops = blocking(looked.founds, demands) if looked.founds else ()
+    near = nearest(looked.founds, demands) if resolved.scenario.long_context else None
+    true = None if near is None else true_slowdown(resolved, context.lengthened(near.plan(), resolved.scenario)[0])
+    return dataclasses.replace(looked.unanswered(), warnings=ranking.warnings(), blocking=stops), true
+
+
+def without_long_phase(ranking: Ranking, chosen: Choice, stops: tuple[Blocking, ...]) -> Answer:
+    """What stands in the way of the long-context phase on the devices of the best plan for the rest."""
+    most = ranking.looked.resolved.devices[1]
+    text = f"the long-context phase has no layout on the {chosen.devices:,} devices that the rest would take"
+    if chosen.devices < most:
+        text += f"; --devices {chosen.devices + 1}:{most} asks for more"
+    return dataclasses.replace(ranking.looked.unanswered(), warnings=(*ranking.warnings(), text), blocking=stops)
+
+
+ALTERNATIVES = 4
+"""Most plans beside the proposed one of which an answer tells."""
+
+
+def proposed(ranking: Ranking, chosen: Choice, ties: int, plan: Plan) -> Answer:
+    """The plan that is chosen, with the best that differ from it in kind and what to know of all of them."""
+    looked, resolved = ranking.looked, ranking.looked.resolved
+    others, remarks = alternatives(ranking.founds, chosen), []
+    cheapest = best_choice(looked.with_layouts())[0] if objective_of(resolved) == "knee" else None
     if cheapest is not None and cheapest.devices != chosen.devices:
         others = [("least cost", cheapest), *others]
         if cheapest.devices > chosen.devices:
             text = "what it takes to get and set up a cluster is not counted; --deadline asks for one"
-            said = [f"runs of less than a day are not looked for with nothing asked, since {text}"]
-    along = [(why, context.lengthened(other.plan(), resolved.scenario)) for why, other in others[:4]]
-    found = dataclasses.replace(
-        base,
+            remarks = [f"runs of less than a day are not looked for with nothing asked, since {text}"]
+    along = [(why, context.lengthened(other.plan(), resolved.scenario)) for why, other in others[:ALTERNATIVES]]
+    return dataclasses.replace(
+        looked.unanswered(),
         plan=plan,
         ties=ties,
         least=least_document(chosen),
         alternatives=tuple((why, other) for why, (other, stops) in along if not stops),
-        warnings=(*resolved.warnings, *reasons, *said, *warnings(plan)),
+        warnings=(*ranking.warnings(), *remarks, *warnings(plan)),
         blocking=stuck(plan),
-        beside=beside(resolved, plan, ranked, objective, indices),
+        beside=beside(ranking, plan),
     )
-    return found, true_slowdown(resolved, plan)
 
 
 def least_document(chosen: Choice) -> dict[str, Any] | None:
@@ -296,18 +371,17 @@ def true_slowdown(resolved: Resolved, plan: Plan) -> float | None:
     return slower / long.slowdown * resolved.long_slowdown
 
 
-def beside(
-    resolved: Resolved, plan: Plan, founds: list[Found], objective: str, indices: tuple[int, ...]
-) -> dict[str, Any] | None:
+def beside(ranking: Ranking, plan: Plan) -> dict[str, Any] | None:
     """Rank of the layout that the scenario gives among the candidates, and how much worse than the plan it is.
 
     It is on the hardware of the plan. Candidates far behind the fastest are not ranked, so a layout that is among them
     comes after all others.
     """
+    resolved = ranking.looked.resolved
     text = resolved.scenario.beside
     if text is None:
         return None
-    machine = next(resolved.hardware[i] for i in indices if resolved.hardware[i].system == plan.question.machine.system)
+    machine = next(one for one in ranking.looked.machines if one.system == plan.question.machine.system)
     axes: dict[str, Any] = dict.fromkeys((*LAYOUT, "beside", "devices"))
     scenario = dataclasses.replace(resolved.scenario, **(axes | parse_layout(text)))
     try:
@@ -315,14 +389,14 @@ def beside(
     except LayoutError as problem:
         return {"layout": text, "problem": str(problem)}
     assert given is not None, "an estimate has a plan"
-    value, best = (float(amount(objective, one.run)[0]) for one in (given, plan))
-    better = sum(int(np.sum(f.value[f.feasible] < value * (1 - 1e-9))) for f in founds)
+    value, best = (float(amount(ranking.objective, one.run)[0]) for one in (given, plan))
+    better = sum(int(np.sum(f.value[f.feasible] < value * (1 - 1e-9))) for f in ranking.founds)
     broken = [name for name, mask in violated(demands_of(resolved), given.run).items() if mask[0]]
     return {
         "layout": text,
-        "objective": objective,
+        "objective": ranking.objective,
         "rank": better + 1,
-        "of": sum(int(np.sum(f.feasible)) for f in founds),
+        "of": sum(int(np.sum(f.feasible)) for f in ranking.founds),
         "loss_fraction": value / best - 1,
         "step_s": float(given.step.time.total_s[0]),
         "mfu": float(given.step.mfu[0]),
