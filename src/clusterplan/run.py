@@ -249,6 +249,8 @@ class _Trouble:
 
     size: FloatArray
     """Size of a checkpoint. [byte]"""
+    saved: FloatArray
+    """What is written of one, mean of all. [byte]"""
     mtbf_s: FloatArray
     down_s: FloatArray
     init_s: FloatArray
@@ -257,6 +259,38 @@ class _Trouble:
     """Stall of a copy to the memory of the hosts. [s]"""
     write_s: FloatArray
     load_s: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Length:
+    """How long a run is if nothing ever stops it; fields are those of :class:`Progress`."""
+
+    steps: IntArray
+    ideal_s: FloatArray
+    ramp_steps: IntArray | None
+    ramp_s: FloatArray | None
+    long_steps: IntArray | None = None
+    long_s: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shares:
+    """What is left of the time after one cause of losses and another; every field has shape ``(layout,)``."""
+
+    service: FloatArray
+    """Not in a planned stop."""
+    up: FloatArray
+    """Neither stopped, down nor restoring."""
+    useful: FloatArray
+    """Training that no failure undoes."""
+    sound: FloatArray
+    """Of that: what corruption does not spoil."""
+    speed: FloatArray
+    """Of that: what slow nodes leave."""
+    fed: FloatArray
+    """Of that: not waiting for data."""
+    good: FloatArray
+    """Of what is useful: the last three together."""
 
 
 def _short_tokens(circumstances: Circumstances) -> float:
@@ -301,31 +335,77 @@ def _long_work(circumstances: Circumstances, work: Work) -> Work | None:
     return replace(work, global_batch=batch, **parts)
 
 
-def _mean_work(work: Work, long: Work, long_s: FloatArray, ideal_s: FloatArray, steps: IntArray) -> Work:
-    """The mean step of a run whose last ones have longer sequences."""
+def mean_work(circumstances: Circumstances, work: Work, length: _Length | Progress) -> Work:
+    """The mean step of a run of which the last ones may have longer sequences; the step itself where all are alike."""
+    long = _long_work(circumstances, work)
+    if long is None or length.long_s is None:
+        return work
     parts: dict[str, Any] = {
         name: finish.mean_part_s(
-            getattr(work, name), work.step_s, getattr(long, name), long.step_s, long_s, ideal_s, steps
+            getattr(work, name),
+            work.step_s,
+            getattr(long, name),
+            long.step_s,
+            length.long_s,
+            length.ideal_s,
+            length.steps,
         )
         for name in ("step_s", *PARTS)
     }
     return replace(work, **parts)
 
 
-def mean_work(circumstances: Circumstances, work: Work, progress: Progress) -> Work:
-    """The mean step of a run; the step itself where all are alike."""
-    long = _long_work(circumstances, work)
-    if long is None or progress.long_s is None:
-        return work
-    return _mean_work(work, long, progress.long_s, progress.ideal_s, progress.steps)
-
-
 def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[Progress, FloatArray]:
     """How long the run takes, and its share of the storage."""
-    operations, storage = circumstances.operations, circumstances.storage
-    system, stack = circumstances.machine.system, circumstances.machine.stack
-    devices, nodes = fleet.used_devices, fleet.used_nodes
+    operations, storage, deadline = circumstances.operations, circumstances.storage, circumstances.deadline_s
+    length = _length_of(circumstances, work)
+    work = mean_work(circumstances, work, length)
+    trouble = _trouble_of(circumstances, fleet, length.ideal_s)
+    course = RECOVERIES[operations.recovery](circumstances, work, trouble)
+    shares = _shares_of(circumstances, work, trouble, course)
+    training = _training_s(circumstances, length)
+    wall = finish.expected_wall_s(training, shares.useful * shares.good)
+    interruptions = reliability.expected_interruptions(wall * shares.service, trouble.mtbf_s, trouble.down_s)
+    spread = _standard_deviation_s(operations, training / shares.good, course, trouble, interruptions, fleet)
+    error = finish.standard_error_fraction(circumstances.machine.stack.step_error_fraction)
+    spread = finish.finish_standard_deviation_s(wall, spread, error)
+    stop, period = operations.planned_stop_s, course.storage_interval_s + course.stall_s
+    stored = checkpoints.stored_bytes(trouble.size, CHECKPOINTS_KEPT, circumstances.tokens, operations.token_bytes)
+    progress = Progress(
+        steps=length.steps,
+        ideal_s=length.ideal_s,
+        mtbf_s=trouble.mtbf_s,
+        checkpoint_bytes=trouble.size,
+        checkpoint_stall_s=course.stall_s,
+        checkpoint_persist_s=course.persist_s,
+        checkpoint_interval_s=course.interval_s,
+        storage_interval_s=course.storage_interval_s,
+        daily_checkpoint_bytes=checkpoints.daily_bytes(trouble.saved, period),
+        stored_bytes=stored,
+        data_bytes_per_s=checkpoints.read_bytes_per_s(_batch_bytes(circumstances, work), work.step_s),
+        down_s=trouble.down_s,
+        restore_s=course.restore_s,
+        up_fraction=shares.up,
+        training_fraction=course.training_fraction,
+        **_losses(circumstances, course, shares),
+        ramp_steps=length.ramp_steps,
+        ramp_s=length.ramp_s,
+        long_steps=length.long_steps,
+        long_s=length.long_s,
+        goodput_fraction=finish.goodput_fraction(length.ideal_s, wall),
+        wall_s=wall,
+        expected_interruptions=interruptions,
+        planned_stops=reliability.expected_interruptions(wall if stop else 0, operations.planned_stop_interval_s, stop),
+        standard_deviation_s=spread,
+        deadline_probability=None if deadline is None else finish.deadline_probability(deadline, wall, spread),
+    )
+    return progress, checkpoints.store_share_fraction(
+        stored, storage.capacity_bytes, trouble.saved, storage.write_bytes_per_s, period
+    )
 
+
+def _length_of(circumstances: Circumstances, work: Work) -> _Length:
+    """Steps of a run and how long they take: those of a growing batch, all others, those of longer sequences."""
     steps = finish.steps(_short_tokens(circumstances), work.global_batch, circumstances.seq_len)
     ramp_steps, ramp_s = _ramp(circumstances, work)
     if ramp_steps is None or ramp_s is None:
@@ -336,101 +416,100 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         )
         steps = batch.ramped_steps(ramp_steps, later)
         ideal = batch.ramped_ideal_s(ramp_s, later, work.step_s)
-    long, long_steps, long_s = _long_work(circumstances, work), None, None
-    if long is not None and circumstances.long is not None:
-        long_steps = finish.steps(circumstances.long.tokens, long.global_batch, circumstances.long.seq_len)
-        long_s = finish.ideal_s(long_steps, long.step_s)
-        steps, ideal = finish.lengthened_steps(steps, long_steps), finish.lengthened_ideal_s(ideal, long_s)
-        work = _mean_work(work, long, long_s, ideal, steps)
-    training = finish.training_s(ideal, operations.repeated_fraction)
-    if circumstances.evaluation_fraction:
-        training = batch.with_evaluation_s(training, circumstances.evaluation_fraction)
+    short = _Length(steps=steps, ideal_s=ideal, ramp_steps=ramp_steps, ramp_s=ramp_s)
+    long = _long_work(circumstances, work)
+    if long is None or circumstances.long is None:
+        return short
+    long_steps = finish.steps(circumstances.long.tokens, long.global_batch, circumstances.long.seq_len)
+    long_s = finish.ideal_s(long_steps, long.step_s)
+    return replace(
+        short,
+        steps=finish.lengthened_steps(steps, long_steps),
+        ideal_s=finish.lengthened_ideal_s(ideal, long_s),
+        long_steps=long_steps,
+        long_s=long_s,
+    )
+
+
+def _training_s(circumstances: Circumstances, length: _Length) -> FloatArray:
+    """All steps with those that are repeated for reasons of training, and evaluation. [s]"""
+    training = finish.training_s(length.ideal_s, circumstances.operations.repeated_fraction)
+    if not circumstances.evaluation_fraction:
+        return training
+    return batch.with_evaluation_s(training, circumstances.evaluation_fraction)
+
+
+def _trouble_of(circumstances: Circumstances, fleet: Fleet, ideal_s: FloatArray) -> _Trouble:
+    """How often a job fails, and how long it takes to save it and to start it again."""
+    operations, storage = circumstances.operations, circumstances.storage
+    devices, nodes = fleet.used_devices, fleet.used_nodes
     size = checkpoints.checkpoint_bytes(circumstances.parameters, circumstances.checkpoint_bytes_per_parameter)
     saved, read = size, size
     if operations.saved_fraction < 1:
         saved = checkpoints.saved_bytes(size, operations.saved_fraction)
         read = checkpoints.restored_bytes(size, operations.saved_fraction)
-    trouble = _Trouble(
+    host_link = circumstances.machine.system.host_link_bytes_per_s
+    return _Trouble(
         size=size,
-        mtbf_s=_mtbf_s(circumstances, fleet, ideal),
+        saved=saved,
+        mtbf_s=_mtbf_s(circumstances, fleet, ideal_s),
         down_s=_down_s(operations, fleet),
         init_s=reliability.communicator_init_s(
             devices, operations.communicator_s, operations.communicator_s_per_device
         ),
-        snapshot_s=checkpoints.snapshot_s(size, devices, system.host_link_bytes_per_s, BARRIER_S),
+        snapshot_s=checkpoints.snapshot_s(size, devices, host_link, BARRIER_S),
         write_s=checkpoints.write_s(saved, storage.write_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
         load_s=checkpoints.load_s(read, READS, storage.read_bytes_per_s, nodes, storage.node_bytes_per_s, FILES_S),
     )
-    ways = {"storage": _from_storage, "memory": _from_memory, "replica": _beside_replicas}
-    course = ways[operations.recovery](circumstances, work, trouble)
-    mtbf, down, restore = trouble.mtbf_s, trouble.down_s, course.restore_s
 
-    # Causes in a row, each with the share that it leaves of what the causes before it left: planned stops, restarts,
-    # work that failures undo, checkpoints, corruption, slow nodes, data, repeated steps.
-    stop = operations.planned_stop_s
+
+def _batch_bytes(circumstances: Circumstances, work: Work) -> FloatArray:
+    """Data of one step. [byte]"""
+    return checkpoints.batch_bytes(work.global_batch, circumstances.seq_len, circumstances.operations.token_bytes)
+
+
+def _shares_of(circumstances: Circumstances, work: Work, trouble: _Trouble, course: _Course) -> _Shares:
+    """What planned stops, failures, corruption, slow nodes and data leave of the time."""
+    operations, stop = circumstances.operations, circumstances.operations.planned_stop_s
     service = goodput.in_service_fraction(
         stop
         and reliability.restore_s(trouble.init_s, trouble.load_s, stop + operations.launch_s + operations.warmup_s),
         operations.planned_stop_interval_s,
     )
-    up = goodput.both_fraction(service, course.up_fraction)
-    useful = goodput.both_fraction(service, course.useful_fraction)
-    stepping = course.training_fraction
-    kept = useful / (up * stepping)
-    sound = goodput.uncorrupted_fraction(operations.silent_fraction, operations.silent_found_s, mtbf)
-    read_bytes = checkpoints.batch_bytes(work.global_batch, circumstances.seq_len, operations.token_bytes)
+    sound = goodput.uncorrupted_fraction(operations.silent_fraction, operations.silent_found_s, trouble.mtbf_s)
     speed = goodput.full_speed_fraction(operations.slow_node_fraction)
-    fed = goodput.fed_fraction(work.step_s, read_bytes, storage.read_bytes_per_s)
-    good = sound * speed * fed
-    wall = finish.expected_wall_s(training, useful * good)
-    interruptions = reliability.expected_interruptions(wall * service, mtbf, down)
+    fed = goodput.fed_fraction(work.step_s, _batch_bytes(circumstances, work), circumstances.storage.read_bytes_per_s)
+    return _Shares(
+        service=service,
+        up=goodput.both_fraction(service, course.up_fraction),
+        useful=goodput.both_fraction(service, course.useful_fraction),
+        sound=sound,
+        speed=speed,
+        fed=fed,
+        good=sound * speed * fed,
+    )
 
-    spread = _standard_deviation_s(operations, training / good, course, trouble, interruptions, fleet)
-    spread = finish.finish_standard_deviation_s(wall, spread, finish.standard_error_fraction(stack.step_error_fraction))
-    deadline = circumstances.deadline_s
-    period = course.storage_interval_s + course.stall_s
-    stored = checkpoints.stored_bytes(size, CHECKPOINTS_KEPT, circumstances.tokens, operations.token_bytes)
-    progress = Progress(
-        steps=steps,
-        ideal_s=ideal,
-        mtbf_s=mtbf,
-        checkpoint_bytes=size,
-        checkpoint_stall_s=course.stall_s,
-        checkpoint_persist_s=course.persist_s,
-        checkpoint_interval_s=course.interval_s,
-        storage_interval_s=course.storage_interval_s,
-        daily_checkpoint_bytes=checkpoints.daily_bytes(saved, period),
-        stored_bytes=stored,
-        data_bytes_per_s=checkpoints.read_bytes_per_s(read_bytes, work.step_s),
-        down_s=down,
-        restore_s=restore,
-        up_fraction=up,
-        training_fraction=stepping,
-        planned_loss_fraction=goodput.lost_fraction(1, service),
-        restart_loss_fraction=goodput.lost_fraction(service, course.up_fraction),
-        rework_loss_fraction=goodput.lost_fraction(up, kept),
-        stall_loss_fraction=goodput.lost_fraction(up * kept, stepping),
-        silent_loss_fraction=goodput.lost_fraction(useful, sound),
-        slow_loss_fraction=goodput.lost_fraction(useful * sound, speed),
-        data_loss_fraction=goodput.lost_fraction(useful * sound * speed, fed),
-        evaluation_loss_fraction=goodput.lost_fraction(useful * good, 1 - circumstances.evaluation_fraction),
-        repeat_loss_fraction=goodput.lost_fraction(
-            useful * good * (1 - circumstances.evaluation_fraction), 1 - operations.repeated_fraction
-        ),
-        ramp_steps=ramp_steps,
-        ramp_s=ramp_s,
-        long_steps=long_steps,
-        long_s=long_s,
-        goodput_fraction=finish.goodput_fraction(ideal, wall),
-        wall_s=wall,
-        expected_interruptions=interruptions,
-        planned_stops=reliability.expected_interruptions(wall if stop else 0, operations.planned_stop_interval_s, stop),
-        standard_deviation_s=spread,
-        deadline_probability=None if deadline is None else finish.deadline_probability(deadline, wall, spread),
-    )
-    return progress, checkpoints.store_share_fraction(
-        stored, storage.capacity_bytes, saved, storage.write_bytes_per_s, period
-    )
+
+def _losses(circumstances: Circumstances, course: _Course, shares: _Shares) -> dict[str, FloatArray]:
+    """What each cause takes of what those before it leave; with goodput all add up to 1.
+
+    In a row: planned stops, restarts, work that failures undo, checkpoints, corruption, slow nodes, data, evaluation,
+    repeated steps.
+    """
+    up, useful, stepping = shares.up, shares.useful, course.training_fraction
+    kept, training = useful / (up * stepping), 1 - circumstances.evaluation_fraction
+    unrepeated = 1 - circumstances.operations.repeated_fraction
+    return {
+        "planned_loss_fraction": goodput.lost_fraction(1, shares.service),
+        "restart_loss_fraction": goodput.lost_fraction(shares.service, course.up_fraction),
+        "rework_loss_fraction": goodput.lost_fraction(up, kept),
+        "stall_loss_fraction": goodput.lost_fraction(up * kept, stepping),
+        "silent_loss_fraction": goodput.lost_fraction(useful, shares.sound),
+        "slow_loss_fraction": goodput.lost_fraction(useful * shares.sound, shares.speed),
+        "data_loss_fraction": goodput.lost_fraction(useful * shares.sound * shares.speed, shares.fed),
+        "evaluation_loss_fraction": goodput.lost_fraction(useful * shares.good, training),
+        "repeat_loss_fraction": goodput.lost_fraction(useful * shares.good * training, unrepeated),
+    }
 
 
 NETWORK = "network"
@@ -620,6 +699,10 @@ def _beside_replicas(circumstances: Circumstances, work: Work, trouble: _Trouble
     )
 
 
+RECOVERIES = {"storage": _from_storage, "memory": _from_memory, "replica": _beside_replicas}
+"""Ways to go on after a failure."""
+
+
 def _standard_deviation_s(
     operations: Operations,
     training_s: FloatArray,
@@ -708,53 +791,101 @@ def _cost(
     Rent pays for systems, network, building and people. Owners pay for all of that themselves, with interest, for the
     time of the run and its share of the time that nobody uses.
     """
-    prices, site, storage = circumstances.prices, circumstances.site, circumstances.storage
-    wall = progress.wall_s
-    price = _listed_usd(prices)[circumstances.machine.system.name]
-
-    def owned(capex_usd: FloatArray, life_s: float, residual: float) -> FloatArray:
-        return cost.own_usd(
-            capex_usd, prices.interest_fraction_per_year, life_s, residual, wall, prices.utilisation_fraction
-        )
-
-    def machines(capex_usd: FloatArray) -> FloatArray:
-        decline = prices.decline_fraction_per_year
-        if decline is None:
-            return owned(capex_usd, prices.it_life_s, prices.residual_fraction)
-        return cost.depreciation_usd(capex_usd, decline, AGE_S, wall, prices.utilisation_fraction)
-
-    parts: dict[str, FloatArray] = {
-        "carbon_usd": cost.carbon_usd(emissions.operational_kg_co2e, prices.usd_per_kg_co2e)
-    }
-    if prices.storage_usd_per_tb_month is None:
-        store_capex = share * cost.storage_capex_usd(storage.capacity_bytes, prices.storage_usd_per_tb)
-        parts["storage_usd"] = machines(store_capex)
-    else:
-        store_capex = np.zeros_like(wall)
-        held_bytes = share * storage.capacity_bytes
-        parts["storage_usd"] = cost.storage_rent_usd(held_bytes, wall, prices.storage_usd_per_tb_month)
+    prices, wall = circumstances.prices, progress.wall_s
+    it_capex = store_capex = _store_capex_usd(circumstances, wall, share)
     if prices.basis == "rent":
-        it_capex = store_capex
-        least = {"on-demand": prices.minimum_rent_s or 0.0, "1-year": YEAR_S, "3-year": 3 * YEAR_S}[prices.rent_term]
-        parts["rent_usd"] = cost.rent_usd(fleet.devices, cost.billed_s(wall, least), price)
+        held = _rented(circumstances, fleet, wall)
     else:
         bought = _purchase(circumstances, fleet, energy, share)
         it_capex = bought.bought_systems_usd + bought.bought_network_usd + store_capex
-        parts["machines_usd"] = machines(bought.bought_systems_usd)
-        parts["network_usd"] = machines(bought.bought_network_usd)
-        if prices.colocation_usd_per_kw_month is None:
-            building = bought.bought_building_usd
-            parts["facility_usd"] = owned(building, prices.facility_life_s, BUILDING_RESIDUAL)
-            if energy.reused_kwh is not None and site.heat_usd_per_kwh:
-                parts["sold_heat_usd"] = cost.sold_heat_usd(energy.reused_kwh, site.heat_usd_per_kwh)
-            parts["upkeep_usd"] = cost.support_usd(building, prices.facility_support_fraction_per_year, wall)
-        else:
-            parts["colocation_usd"] = cost.colocation_usd(energy.peak_it_w, wall, prices.colocation_usd_per_kw_month)
-        parts["staff_usd"] = cost.staff_usd(prices.staff_persons, prices.usd_per_person_year, wall)
-    parts["support_usd"] = cost.support_usd(it_capex, prices.support_fraction_per_year, wall)
-    if prices.basis == "own" or not prices.rent_includes_energy:
-        facility_j = power.energy_j(energy.mean_facility_w, wall)
-        parts["energy_usd"] = cost.energy_usd(facility_j, site.usd_per_kwh)
-        parts["demand_usd"] = cost.demand_usd(energy.peak_facility_w, wall, site.demand_usd_per_kw_month)
-        parts["water_usd"] = cost.water_usd(energy.water_m3, site.usd_per_m3_water)
-    return Cost(**parts)
+        held = _held(circumstances, bought, energy, wall)
+    return Cost(
+        carbon_usd=cost.carbon_usd(emissions.operational_kg_co2e, prices.usd_per_kg_co2e),
+        storage_usd=_storage_usd(circumstances, store_capex, wall, share),
+        support_usd=cost.support_usd(it_capex, prices.support_fraction_per_year, wall),
+        **held,
+        **_metered(circumstances, energy, wall),
+    )
+
+
+def _owned_usd(
+    prices: Prices, capex_usd: FloatArray, life_s: float, residual_fraction: float, wall_s: FloatArray
+) -> FloatArray:
+    """A run's share of what lasts for longer, with interest. [USD]"""
+    interest = prices.interest_fraction_per_year
+    return cost.own_usd(capex_usd, interest, life_s, residual_fraction, wall_s, prices.utilisation_fraction)
+
+
+def _machines_usd(prices: Prices, capex_usd: FloatArray, wall_s: FloatArray) -> FloatArray:
+    """A run's share of machines, by their life or by the value that they lose. [USD]"""
+    decline = prices.decline_fraction_per_year
+    if decline is None:
+        return _owned_usd(prices, capex_usd, prices.it_life_s, prices.residual_fraction, wall_s)
+    return cost.depreciation_usd(capex_usd, decline, AGE_S, wall_s, prices.utilisation_fraction)
+
+
+def _store_capex_usd(circumstances: Circumstances, wall_s: FloatArray, share: FloatArray) -> FloatArray:
+    """Price of a run's share of the storage; none where that is rented. [USD]"""
+    prices = circumstances.prices
+    if prices.storage_usd_per_tb_month is not None:
+        return np.zeros_like(wall_s)
+    return share * cost.storage_capex_usd(circumstances.storage.capacity_bytes, prices.storage_usd_per_tb)
+
+
+def _storage_usd(
+    circumstances: Circumstances, capex_usd: FloatArray, wall_s: FloatArray, share: FloatArray
+) -> FloatArray:
+    """Storage for the time of the run, rented by the month or owned. [USD]"""
+    prices = circumstances.prices
+    if prices.storage_usd_per_tb_month is None:
+        return _machines_usd(prices, capex_usd, wall_s)
+    held_bytes = share * circumstances.storage.capacity_bytes
+    return cost.storage_rent_usd(held_bytes, wall_s, prices.storage_usd_per_tb_month)
+
+
+def _rented(circumstances: Circumstances, fleet: Fleet, wall_s: FloatArray) -> dict[str, FloatArray]:
+    """What is paid for devices by the hour, at least for the term of the contract."""
+    prices = circumstances.prices
+    price = _listed_usd(prices)[circumstances.machine.system.name]
+    least = {"on-demand": prices.minimum_rent_s or 0.0, "1-year": YEAR_S, "3-year": 3 * YEAR_S}[prices.rent_term]
+    return {"rent_usd": cost.rent_usd(fleet.devices, cost.billed_s(wall_s, least), price)}
+
+
+def _held(circumstances: Circumstances, bought: Purchase, energy: Energy, wall_s: FloatArray) -> dict[str, FloatArray]:
+    """What owners pay for machines, for the building or a place in one, and for people."""
+    prices = circumstances.prices
+    parts = {
+        "machines_usd": _machines_usd(prices, bought.bought_systems_usd, wall_s),
+        "network_usd": _machines_usd(prices, bought.bought_network_usd, wall_s),
+        "staff_usd": cost.staff_usd(prices.staff_persons, prices.usd_per_person_year, wall_s),
+    }
+    if prices.colocation_usd_per_kw_month is not None:
+        place = cost.colocation_usd(energy.peak_it_w, wall_s, prices.colocation_usd_per_kw_month)
+        return parts | {"colocation_usd": place}
+    return parts | _building(circumstances, bought.bought_building_usd, energy, wall_s)
+
+
+def _building(
+    circumstances: Circumstances, capex_usd: FloatArray, energy: Energy, wall_s: FloatArray
+) -> dict[str, FloatArray]:
+    """What owners pay for a building, and what they get for its heat."""
+    prices, heat_usd_per_kwh = circumstances.prices, circumstances.site.heat_usd_per_kwh
+    parts = {
+        "facility_usd": _owned_usd(prices, capex_usd, prices.facility_life_s, BUILDING_RESIDUAL, wall_s),
+        "upkeep_usd": cost.support_usd(capex_usd, prices.facility_support_fraction_per_year, wall_s),
+    }
+    if energy.reused_kwh is not None and heat_usd_per_kwh:
+        parts["sold_heat_usd"] = cost.sold_heat_usd(energy.reused_kwh, heat_usd_per_kwh)
+    return parts
+
+
+def _metered(circumstances: Circumstances, energy: Energy, wall_s: FloatArray) -> dict[str, FloatArray]:
+    """What is paid for electricity and water; nothing where the rent includes them."""
+    prices, site = circumstances.prices, circumstances.site
+    if prices.basis == "rent" and prices.rent_includes_energy:
+        return {}
+    return {
+        "energy_usd": cost.energy_usd(power.energy_j(energy.mean_facility_w, wall_s), site.usd_per_kwh),
+        "demand_usd": cost.demand_usd(energy.peak_facility_w, wall_s, site.demand_usd_per_kw_month),
+        "water_usd": cost.water_usd(energy.water_m3, site.usd_per_m3_water),
+    }
