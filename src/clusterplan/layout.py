@@ -6,7 +6,7 @@ are hundreds. A row of :class:`Layouts` adds the outer axes and points at its cu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Self
@@ -319,54 +319,83 @@ def nearest_divisors(value: int, number: int, count: int = 3) -> tuple[int, ...]
 
 def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
     """What would mend a broken rule of a table with one row: the nearest legal values."""
-    axes = {name: int(getattr(cuts, name)[0]) for name in ("tp", "cp", "ep", "etp", "micro_batch")}
-    pp, vpp, dp = int(layouts.pp[0]), int(layouts.vpp[0]), int(layouts.dp[0])
-    batch = int(layouts.global_batch[0])
-    unit = dp * axes["micro_batch"]
-    stage = axes["tp"] * axes["cp"] * dp
-
-    def choices(values: tuple[int, ...]) -> str:
-        return " or ".join(map(str, values))
-
-    def multiples(value: int, step: int) -> str:
-        lower = value // step * step
-        return choices(tuple(m for m in (lower, lower + step) if m > 0))
-
-    schedule = SCHEDULES[int(layouts.schedule[0])]
-    tensor_of_experts = (1, axes["tp"]) if limits.expert_tensor_parallel else (axes["tp"],)
-
     texts = {
-        "heads divide by tp": f"tp = {axes['tp']} does not divide {limits.heads} heads; nearest: "
-        + choices(nearest_divisors(axes["tp"], limits.heads)),
-        "kv heads divide by tp": f"tp = {axes['tp']} does not fit {limits.kv_heads} key-value heads; nearest: "
-        + choices(nearest_divisors(axes["tp"], limits.kv_heads)),
-        "tp within the software's reach": f"tp = {axes['tp']}; at most {limits.max_tp}",
-        "cp within the software's reach": f"cp = {axes['cp']}; at most {limits.max_cp}",
-        "ep within the software's reach": f"ep = {axes['ep']}; at most {limits.max_ep}",
-        "pp within the software's reach": f"pp = {pp}; at most {limits.max_pp}",
+        **_cut_repairs(cuts, limits),
+        **_size_repairs(layouts, cuts, limits),
+        **_group_repairs(layouts, cuts),
+        **_schedule_repairs(layouts, cuts),
+    }
+    return f"{rule}: {texts[rule]}"
+
+
+def _or(values: Iterable[int]) -> str:
+    return " or ".join(map(str, values))
+
+
+def _multiples(value: int, step: int) -> str:
+    """The nearest multiples of a step, below and above a value."""
+    lower = value // step * step
+    return _or(multiple for multiple in (lower, lower + step) if multiple > 0)
+
+
+def _cut_repairs(cuts: Cuts, limits: Limits) -> dict[str, str]:
+    """What would mend the rules of :func:`broken_cut_rules`."""
+    tp, cp, ep, etp = (int(column[0]) for column in (cuts.tp, cuts.cp, cuts.ep, cuts.etp))
+    of_experts = dict.fromkeys((1, tp) if limits.expert_tensor_parallel else (tp,)) if limits.experts else (1,)
+    return {
+        "heads divide by tp": f"tp = {tp} does not divide {limits.heads} heads; nearest: "
+        + _or(nearest_divisors(tp, limits.heads)),
+        "kv heads divide by tp": f"tp = {tp} does not fit {limits.kv_heads} key-value heads; nearest: "
+        + _or(nearest_divisors(tp, limits.kv_heads)),
+        "tp within the software's reach": f"tp = {tp}; at most {limits.max_tp}",
+        "cp within the software's reach": f"cp = {cp}; at most {limits.max_cp}",
+        "ep within the software's reach": f"ep = {ep}; at most {limits.max_ep}",
         "sequence divides by 2 × cp × tp": f"sequences of {limits.seq_len} tokens; nearest: "
-        + multiples(limits.seq_len, 2 * axes["cp"] * axes["tp"]),
-        "experts divide by ep": f"ep = {axes['ep']} does not divide {limits.experts} experts; nearest: "
-        + choices(nearest_divisors(axes["ep"], max(limits.experts, 1))),
-        "ep needs experts": f"ep = {axes['ep']} for a model without experts; only 1",
-        "etp is 1 or tp": f"etp = {axes['etp']}; "
-        + choices(tuple(dict.fromkeys(tensor_of_experts)) if limits.experts else (1,)),
+        + _multiples(limits.seq_len, 2 * cp * tp),
+        "experts divide by ep": f"ep = {ep} does not divide {limits.experts} experts; nearest: "
+        + _or(nearest_divisors(ep, max(limits.experts, 1))),
+        "ep needs experts": f"ep = {ep} for a model without experts; only 1",
+        "etp is 1 or tp": f"etp = {etp}; {_or(of_experts)}",
+    }
+
+
+def _size_repairs(layouts: Layouts, cuts: Cuts, limits: Limits) -> dict[str, str]:
+    """What would mend rules about the batch and the number of stages."""
+    pp, vpp, batch = int(layouts.pp[0]), int(layouts.vpp[0]), int(layouts.global_batch[0])
+    unit = int(layouts.dp[0]) * int(cuts.micro_batch[0])
+    return {
         "batch divides by dp × micro-batch": f"global batch {batch} is no multiple of {unit}; nearest: "
-        + multiples(batch, unit),
+        + _multiples(batch, unit),
         "batch near its target": f"global batch {batch} is more than {BATCH_TOLERANCE:.0%} from {limits.batch_target}",
+        "pp within the software's reach": f"pp = {pp}; at most {limits.max_pp}",
         "a layer for each stage": f"pp × vpp = {pp * vpp} for {limits.layers} layers; at most {limits.layers + 2}",
         "layers divide by pp × vpp": f"pp × vpp = {pp * vpp} does not divide {limits.layers} layers; nearest: "
-        + choices(nearest_divisors(pp * vpp, limits.layers)),
-        "dp × cp × tp divides by ep × etp": f"dp × cp × tp = {stage} is no multiple of "
-        f"ep × etp = {axes['ep'] * axes['etp']}; nearest: {multiples(stage, axes['ep'] * axes['etp'])}",
-        INSIDE: f"placement {PLACEMENTS[int(layouts.placement[0])]} with "
-        f"ep × etp = {axes['ep'] * axes['etp']}, which does not divide tp × cp = {axes['tp'] * axes['cp']}; "
-        f"placement {PLACEMENTS[0]}",
-        "replicas divide by the shard group": f"shard group {int(layouts.shard_group[0])} for "
-        f"{dp * axes['cp']} replicas; nearest: "
-        + choices(nearest_divisors(max(int(layouts.shard_group[0]), 1), dp * axes["cp"])),
-        "a shard group needs hsdp": f"shard group {int(layouts.shard_group[0])} with sharding "
-        f"{SHARDING[int(layouts.sharding[0])]}; sharding hsdp",
+        + _or(nearest_divisors(pp * vpp, limits.layers)),
+    }
+
+
+def _group_repairs(layouts: Layouts, cuts: Cuts) -> dict[str, str]:
+    """What would mend rules about how groups of devices lie in each other."""
+    inner, expert = int(cuts.tp[0] * cuts.cp[0]), int(cuts.ep[0] * cuts.etp[0])
+    dp, shard_group = int(layouts.dp[0]), int(layouts.shard_group[0])
+    replicas = dp * int(cuts.cp[0])
+    return {
+        "dp × cp × tp divides by ep × etp": f"dp × cp × tp = {inner * dp} is no multiple of ep × etp = {expert}; "
+        f"nearest: {_multiples(inner * dp, expert)}",
+        INSIDE: f"placement {PLACEMENTS[int(layouts.placement[0])]} with ep × etp = {expert}, which does not divide "
+        f"tp × cp = {inner}; placement {PLACEMENTS[0]}",
+        "replicas divide by the shard group": f"shard group {shard_group} for {replicas} replicas; nearest: "
+        + _or(nearest_divisors(max(shard_group, 1), replicas)),
+        "a shard group needs hsdp": f"shard group {shard_group} with sharding {SHARDING[int(layouts.sharding[0])]}; "
+        "sharding hsdp",
+    }
+
+
+def _schedule_repairs(layouts: Layouts, cuts: Cuts) -> dict[str, str]:
+    """What would mend rules about the order of micro-batches."""
+    pp, vpp, batch = int(layouts.pp[0]), int(layouts.vpp[0]), int(layouts.global_batch[0])
+    unit, schedule = int(layouts.dp[0]) * int(cuts.micro_batch[0]), SCHEDULES[int(layouts.schedule[0])]
+    return {
         "interleaving needs pp > 1": f"vpp = {vpp} with pp = 1; vpp = 1",
         "a schedule needs pp > 1": f"schedule {schedule} with pp = 1; schedule none",
         "pp > 1 needs a schedule": f"schedule none with pp = {pp}; {'interleaved' if vpp > 1 else '1f1b'}",
@@ -375,9 +404,8 @@ def repairs(rule: str, layouts: Layouts, cuts: Cuts, limits: Limits) -> str:
         "two directions need even stages and enough micro-batches": f"schedule dualpipe with pp = {pp} and "
         f"{batch // unit} micro-batches; even ones, {2 * pp} micro-batches or more",
         "interleaving divides micro-batches by pp": f"{batch // unit} micro-batches are no multiple of pp = {pp}; "
-        f"nearest global batch: {multiples(batch, unit * pp)}",
+        f"nearest global batch: {_multiples(batch, unit * pp)}",
     }
-    return f"{rule}: {texts[rule]}"
 
 
 @lru_cache(maxsize=4096)

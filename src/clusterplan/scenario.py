@@ -695,38 +695,19 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     _check_sets(scenario)
     text, model, warnings = load_model(scenario, catalog)
     model = _set(model, "model", scenario)
-
-    names, taken = _systems(scenario.hardware, catalog)
-    if not names and defaults.hardware:
-        names = (notes.default("hardware", defaults.hardware),)
-    if not names:
-        known = ", ".join(catalog.names(System))
-        raise ClusterplanError(f"no hardware is given; known systems: {known}", where=option("hardware"))
+    names, taken = _asked_systems(scenario, catalog, notes)
     hardware = tuple(_hardware(name, scenario, catalog, notes, is_moe=model.is_moe) for name in names)
     scenario = dataclasses.replace(scenario, hardware=names if scenario.hardware else ())
-
     job = _job(scenario, model, notes, active_parameters)
-    if scenario.global_batch is not None and (scenario.batch_low or job.global_batch) * job.seq_len > job.tokens:
-        text = f"one step of so many sequences of {job.seq_len:,} tokens has more than the run's {job.tokens:,.0f}"
-        raise ClusterplanError(text, where=option("global_batch"))
-    if scenario.batch_ramp is not None and parse_ramp(scenario.batch_ramp)[0] > job.global_batch:
-        text = f"a batch grows from the first step on, and that of this run has {job.global_batch:,} sequences"
-        raise ClusterplanError(text, where=option("batch_ramp"))
-    if scenario.batch_ramp is not None and (ramp := parse_ramp(scenario.batch_ramp)[1]) > job.tokens:
-        text = f"the batch would grow over {ramp:,.0f} tokens, more than the {job.tokens:,.0f} of the run"
-        raise ClusterplanError(text, where=option("batch_ramp"))
+    _check_batch(scenario, job)
     _check_long_context(scenario, job)
-    if not any(job.precision in one.formats for one in hardware):
-        have = "; ".join(f"{one.system.name} with {one.stack.name}: {', '.join(one.formats)}" for one in hardware)
-        raise ClusterplanError(f"{job.precision} is not available ({have})", where=option("precision"))
+    _check_machines(scenario, job, hardware)
+    scenario = _in_currency(scenario)
 
     def named(record: type[Record], key: str) -> Record:
         name = getattr(scenario, key) or notes.default(key, getattr(defaults, key))
         return _set(catalog.load(record, name), key, scenario)
 
-    if scenario.clock is not None and scenario.cap_w is not None:
-        raise ClusterplanError("a clock and a cap exclude each other; a cap sets the clock", where=option("cap_w"))
-    scenario = _in_currency(scenario)
     site = named(Site, "site")
     if scenario.power_w is not None:
         site = change(site, "power_w", repr(scenario.power_w), where=option("power_w"))
@@ -735,13 +716,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
     )
     if scenario.eval_fraction is not None and scenario.eval_fraction >= 1:
         raise ClusterplanError("no time is left for training", where=option("eval_fraction"))
-    confidence = scenario.confidence
-    if confidence is None:
-        confidence = notes.default("confidence", float(defaults.confidence))
-    elif confidence >= 1:
-        raise ClusterplanError("no run is certain; nearest: 0.99", where=option("confidence"))
-    elif scenario.deadline_s is None:
-        warnings = [*warnings, "a confidence says with what probability a deadline is met; without one it does nothing"]
+    confidence = _confidence(scenario, notes)
     cooling, prices, storage = named(Cooling, "cooling"), named(Prices, "prices"), named(Storage, "storage")
     parts = [part for one in hardware for part in (one.accelerator, one.system, one.fabric, one.stack)]
     return Resolved(
@@ -758,6 +733,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         warnings=(
             *taken,
             *warnings,
+            *_idle_confidence(scenario),
             *_unmeasured(hardware),
             *_same_format(scenario.precision),
             *_unlikely(hardware, site),
@@ -767,10 +743,67 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
             *_guessed_prices(prices, hardware),
         ),
         scenario=dataclasses.replace(scenario, model_text=text, assumed=tuple(notes.taken.values())),
-        coolings=()
-        if all(cooling.carries(one.system.rack_w, needs_liquid=one.system.needs_liquid) for one in hardware)
-        else tuple(catalog.load(Cooling, name) for name in catalog.names(Cooling)),
+        coolings=_other_coolings(cooling, hardware, catalog),
     )
+
+
+def _asked_systems(scenario: Scenario, catalog: Catalog, notes: _Taken) -> tuple[tuple[str, ...], list[str]]:
+    """Names of the systems of a question, or the default one; and which were taken for a name that leaves it open."""
+    names, taken = _systems(scenario.hardware, catalog)
+    if not names and notes.defaults.hardware:
+        names = (notes.default("hardware", notes.defaults.hardware),)
+    if not names:
+        known = ", ".join(catalog.names(System))
+        raise ClusterplanError(f"no hardware is given; known systems: {known}", where=option("hardware"))
+    return names, taken
+
+
+def _check_batch(scenario: Scenario, job: Job) -> None:
+    """Raise if the batch is more than the run, or grows from above what it becomes or for longer than the run."""
+    if scenario.global_batch is not None and (scenario.batch_low or job.global_batch) * job.seq_len > job.tokens:
+        text = f"one step of so many sequences of {job.seq_len:,} tokens has more than the run's {job.tokens:,.0f}"
+        raise ClusterplanError(text, where=option("global_batch"))
+    if scenario.batch_ramp is None:
+        return
+    first, ramp = parse_ramp(scenario.batch_ramp)
+    if first > job.global_batch:
+        text = f"a batch grows from the first step on, and that of this run has {job.global_batch:,} sequences"
+        raise ClusterplanError(text, where=option("batch_ramp"))
+    if ramp > job.tokens:
+        text = f"the batch would grow over {ramp:,.0f} tokens, more than the {job.tokens:,.0f} of the run"
+        raise ClusterplanError(text, where=option("batch_ramp"))
+
+
+def _check_machines(scenario: Scenario, job: Job, hardware: Iterable[Machine]) -> None:
+    """Raise if no machine has the format of the run, or their clock is given twice."""
+    if not any(job.precision in one.formats for one in hardware):
+        have = "; ".join(f"{one.system.name} with {one.stack.name}: {', '.join(one.formats)}" for one in hardware)
+        raise ClusterplanError(f"{job.precision} is not available ({have})", where=option("precision"))
+    if scenario.clock is not None and scenario.cap_w is not None:
+        raise ClusterplanError("a clock and a cap exclude each other; a cap sets the clock", where=option("cap_w"))
+
+
+def _confidence(scenario: Scenario, notes: _Taken) -> float:
+    """Probability with which a plan meets its deadline."""
+    if scenario.confidence is None:
+        return float(notes.default("confidence", float(notes.defaults.confidence)))
+    if scenario.confidence >= 1:
+        raise ClusterplanError("no run is certain; nearest: 0.99", where=option("confidence"))
+    return scenario.confidence
+
+
+def _idle_confidence(scenario: Scenario) -> list[str]:
+    """That a confidence is given and nothing is to be done with it."""
+    if scenario.confidence is None or scenario.deadline_s is not None:
+        return []
+    return ["a confidence says with what probability a deadline is met; without one it does nothing"]
+
+
+def _other_coolings(cooling: Cooling, hardware: Iterable[Machine], catalog: Catalog) -> tuple[Cooling, ...]:
+    """Cooling designs that are known, where the one that is taken does not carry all machines."""
+    if all(cooling.carries(one.system.rack_w, needs_liquid=one.system.needs_liquid) for one in hardware):
+        return ()
+    return tuple(catalog.load(Cooling, name) for name in catalog.names(Cooling))
 
 
 def _unlikely(hardware: Iterable[Machine], site: Site) -> list[str]:

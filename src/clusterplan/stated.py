@@ -297,59 +297,38 @@ def _sharding(row: Measured, stack: Stack, inferred: list[str]) -> str:
 
 def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[Cuts, Layouts]:
     """The row's layout as tables with one row."""
-    stack = question.machine.stack
     tp, pp, vpp, cp, ep = (getattr(row, name) or 1 for name in ("tp", "pp", "vpp", "cp", "ep"))
     devices, micro_batch = _given(row, "accelerators"), _given(row, "micro_batch")
     dp, rest = divmod(devices, tp * pp * cp)
     if rest or not dp:
         raise SkipError(f"{devices} devices are no multiple of tp × pp × cp = {tp * pp * cp}")
-    is_moe = question.model.is_moe
-    by_tp = stack.cuts_experts_by_tp or not (ep > 1 or stack.expert_tensor_parallel)
-    etp = (row.etp or (tp if by_tp else 1)) if is_moe else 1
     if row.vpp is None and pp > 1:
         inferred.append("vpp: 1")
-
-    def one(value: int) -> IntArray:
-        return np.array([value], dtype=np.int64)
-
-    schedule = "none" if pp == 1 else "interleaved" if vpp > 1 else "1f1b"
-    if schedule == "1f1b" and stated_schedule(row) in SCHEDULES:
-        schedule = str(stated_schedule(row))
-    if stated_schedule(row) not in (None, "1f1b", "1f1b-i", schedule):
-        inferred.append(f"schedule: {schedule}")
+    schedule = _schedule(row, pp, vpp, inferred)
     stated = _recompute(row)
+    most = int(largest_stage(question.model.layers, _column(pp), _column(vpp), question.end_layers)[0])
     cuts = Cuts(
-        tp=one(tp),
-        cp=one(cp),
-        ep=one(ep if is_moe else 1),
-        etp=one(etp),
-        micro_batch=one(micro_batch),
-        **(stated or Recomputation(mode="none")).columns(
-            int(largest_stage(question.model.layers, one(pp), one(vpp), question.end_layers)[0])
-        ),
+        tp=_column(tp),
+        cp=_column(cp),
+        ep=_column(ep if question.model.is_moe else 1),
+        etp=_column(_expert_tp(row, question, tp, ep)),
+        micro_batch=_column(micro_batch),
+        **(stated or Recomputation(mode="none")).columns(most),
     )
     layouts = Layouts(
-        cut=one(0),
-        pp=one(pp),
-        vpp=one(vpp if pp > 1 else 1),
-        dp=one(dp),
-        sharding=one(SHARDING.index(_sharding(row, stack, inferred))),
-        schedule=one(SCHEDULES.index(schedule)),
-        offload=one(0),
-        placement=one(0),
-        shard_group=one(row.shard_group or 0 if row.sharding == "hsdp" else 0),
-        global_batch=one(question.job.global_batch),
-        bought_devices=one(devices),
+        cut=_column(0),
+        pp=_column(pp),
+        vpp=_column(vpp if pp > 1 else 1),
+        dp=_column(dp),
+        sharding=_column(SHARDING.index(_sharding(row, question.machine.stack, inferred))),
+        schedule=_column(SCHEDULES.index(schedule)),
+        offload=_column(0),
+        placement=_column(0),
+        shard_group=_column(row.shard_group or 0 if row.sharding == "hsdp" else 0),
+        global_batch=_column(question.job.global_batch),
+        bought_devices=_column(devices),
     )
-    # What a published run did was possible, whatever reach a profile states; only arithmetic is checked.
-    allowed = dataclasses.replace(
-        limits(question.model, question.job, stack),
-        max_tp=tp, max_pp=pp, max_cp=cp, max_ep=ep, uneven_pipeline=True, expert_tensor_parallel=True,
-    )  # fmt: skip
-    rules = {**broken_cut_rules(cuts, allowed), **broken_layout_rules(layouts, cuts, allowed)}
-    broken = [name for name, mask in rules.items() if mask[0] and name not in LENIENT]
-    if broken:
-        raise SkipError(f"not possible as stated: {', '.join(broken)}")
+    _check_possible(question, cuts, layouts)
     if stated:
         return cuts, layouts
     # What ran did fit, so nothing said is the least that does.
@@ -357,6 +336,51 @@ def layout_of(row: Measured, question: Question, inferred: list[str]) -> tuple[C
     fits = fits and row.oom is not True
     inferred.append(f"recompute: {mode if fits else 'none'}")
     return least if fits else cuts, layouts
+
+
+def _column(value: int) -> IntArray:
+    """A column of a table with one row."""
+    return np.array([value], dtype=np.int64)
+
+
+def _schedule(row: Measured, pp: int, vpp: int, inferred: list[str]) -> str:
+    """The schedule that a row states, or the nearest that is known; then it is named in what is inferred."""
+    stated = stated_schedule(row)
+    schedule = "none" if pp == 1 else "interleaved" if vpp > 1 else "1f1b"
+    if schedule == "1f1b" and stated in SCHEDULES:
+        schedule = str(stated)
+    if stated not in (None, "1f1b", "1f1b-i", schedule):
+        inferred.append(f"schedule: {schedule}")
+    return schedule
+
+
+def _expert_tp(row: Measured, question: Question, tp: int, ep: int) -> int:
+    """Devices that cut an expert: what a row states, or what its software does."""
+    if not question.model.is_moe:
+        return 1
+    stack = question.machine.stack
+    by_tp = stack.cuts_experts_by_tp or not (ep > 1 or stack.expert_tensor_parallel)
+    return row.etp or (tp if by_tp else 1)
+
+
+def _check_possible(question: Question, cuts: Cuts, layouts: Layouts) -> None:
+    """Raise if no run could have had a layout.
+
+    What a published run did was possible, whatever reach a profile states; only arithmetic is checked.
+    """
+    allowed = dataclasses.replace(
+        limits(question.model, question.job, question.machine.stack),
+        max_tp=int(cuts.tp[0]),
+        max_pp=int(layouts.pp[0]),
+        max_cp=int(cuts.cp[0]),
+        max_ep=int(cuts.ep[0]),
+        uneven_pipeline=True,
+        expert_tensor_parallel=True,
+    )
+    rules = {**broken_cut_rules(cuts, allowed), **broken_layout_rules(layouts, cuts, allowed)}
+    broken = [name for name, mask in rules.items() if mask[0] and name not in LENIENT]
+    if broken:
+        raise SkipError(f"not possible as stated: {', '.join(broken)}")
 
 
 LENIENT = ("interleaving divides micro-batches by pp", "sequence divides by 2 × cp × tp", "a layer for each stage")

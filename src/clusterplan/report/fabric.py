@@ -39,25 +39,7 @@ def fabric_document(
     prices : Prices
         Price list for what the fabric's profile does not price.
     """
-    tiers = [] if system is None else [_scaleup(system)]
-    for n, tier in enumerate(fabric.tiers):
-        tiers.append(
-            {
-                "name": tier.name,
-                "topology": tier.topology,
-                "is_needed": bool(wiring.needed[0, n]),
-                "span_devices": tier.span_devices,
-                "device_bytes_per_s": device_bytes_per_s / tier.oversubscription,
-                "oversubscription": float(tier.oversubscription),
-                "latency_s": float(tier.latency_s),
-                "switch_ports": tier.switch_ports,
-                "switches": _count(wiring.switches[0, n]),
-                "links": _count(wiring.links[0, n]),
-                "optics": _count(wiring.optics[0, n]),
-                "failure_devices": _count(wiring.failure_devices[0, n]),
-                "lost_fraction": _number(wiring.lost_fraction[0, n]),
-            }
-        )
+    inside = [] if system is None else [_scaleup(system)]
     ports, optics = float(wiring.powered_ports[0].sum()), float(wiring.optics[0].sum())
     watts = float(wiring.network_w[0])
     switch_usd = (
@@ -74,7 +56,7 @@ def fabric_document(
         "devices": devices,
         "device_bytes_per_s": device_bytes_per_s,
         "planes": fabric.planes,
-        "tiers": tiers,
+        "tiers": [*inside, *_tiers(fabric, wiring, device_bytes_per_s)],
         "switches": _count(float(wiring.switches[0].sum())),
         "ports_in_use": _count(float(wiring.ports[0].sum())),
         "links": _count(float(wiring.links[0].sum())),
@@ -89,6 +71,28 @@ def fabric_document(
         "list_usd": devices * float(prices.network_usd_per_device),
         "missing": list(_missing(fabric, wiring)),
     }
+
+
+def _tiers(fabric: Fabric, wiring: Wiring, device_bytes_per_s: float) -> list[dict[str, Any]]:
+    """The levels of a fabric, and what each is made of at this size."""
+    return [
+        {
+            "name": tier.name,
+            "topology": tier.topology,
+            "is_needed": bool(wiring.needed[0, n]),
+            "span_devices": tier.span_devices,
+            "device_bytes_per_s": device_bytes_per_s / tier.oversubscription,
+            "oversubscription": float(tier.oversubscription),
+            "latency_s": float(tier.latency_s),
+            "switch_ports": tier.switch_ports,
+            "switches": _count(wiring.switches[0, n]),
+            "links": _count(wiring.links[0, n]),
+            "optics": _count(wiring.optics[0, n]),
+            "failure_devices": _count(wiring.failure_devices[0, n]),
+            "lost_fraction": _number(wiring.lost_fraction[0, n]),
+        }
+        for n, tier in enumerate(fabric.tiers)
+    ]
 
 
 def _scaleup(system: System) -> dict[str, Any]:
@@ -131,13 +135,25 @@ def _number(value: float) -> float | None:
 
 def fabric_blocks(document: Document) -> Iterator[Block]:
     """Blocks of a network at a size."""
-    what = f"{document['technology']}"
     at = f"{document['devices']:,} devices of {said('_bytes_per_s', document['device_bytes_per_s'])} one way"
     if document["hardware"]:
         at += f", {document['hardware']}"
-    yield Block(title=f"fabrics/{document['name']}", rows=(("", what), ("", at)), are_notes=True)
-    tiers = document["tiers"]
-    yield Block(
+    yield Block(title=f"fabrics/{document['name']}", rows=(("", f"{document['technology']}"), ("", at)), are_notes=True)
+    yield _levels(document["tiers"])
+    yield _made_of(document)
+    yield Block(title="Together", rows=tuple(_together(document)))
+    if document["missing"]:
+        yield Block(
+            title="Not in the profile",
+            rows=tuple(("", text) for text in document["missing"]),
+            are_notes=True,
+            caption=f"A copy of {document['name']}.toml with these keys counts them.",
+        )
+
+
+def _levels(tiers: list[Document]) -> Block:
+    """What each level joins, and how fast."""
+    return Block(
         title="Levels, from inside out",
         heads=("level", "shape", "joins", "a device", "blocking", "latency"),
         rows=tuple(
@@ -153,18 +169,19 @@ def fabric_blocks(document: Document) -> Iterator[Block]:
         ),
         right=(2, 3, 4, 5),
     )
-    counted = [tier for tier in tiers if tier["is_needed"] and tier["links"] is not None]
-    yield Block(
+
+
+def _made_of(document: Document) -> Block:
+    """Switches, cables and modules of each level, and what a fault of it takes."""
+    counted = [tier for tier in document["tiers"] if tier["is_needed"] and tier["links"] is not None]
+    return Block(
         title="Made of",
         heads=("level", "switches", "cables", "modules", "a fault hits", "which lose"),
         rows=(
             *(
                 (
                     tier["name"],
-                    _said_count(tier["switches"]),
-                    _said_count(tier["links"]),
-                    _said_count(tier["optics"]),
-                    _said_count(tier["failure_devices"]),
+                    *(_said_count(tier[name]) for name in ("switches", "links", "optics", "failure_devices")),
                     "-" if tier["lost_fraction"] is None else format_fraction(tier["lost_fraction"]),
                 )
                 for tier in counted
@@ -174,21 +191,17 @@ def fabric_blocks(document: Document) -> Iterator[Block]:
         right=(1, 2, 3, 4, 5),
         caption="A fault is that of one switch; what is lost is bandwidth through its level.",
     )
-    power = f"{said('_w', document['network_w'])}, {document['network_w_per_device']:.0f} W a device"
-    rows = [("bisection, one way", said("_bytes_per_s", document["bisection_bytes_per_s"])), ("power", power)]
+
+
+def _together(document: Document) -> Iterator[tuple[str, str]]:
+    """Bandwidth, power and price of the whole network."""
+    yield "bisection, one way", said("_bytes_per_s", document["bisection_bytes_per_s"])
+    yield "power", f"{said('_w', document['network_w'])}, {document['network_w_per_device']:.0f} W a device"
     for name, label in (("switch_usd", "switches"), ("optic_usd", "modules and cables"), ("network_usd", "together")):
         if document[name] is not None:
-            rows.append((label, said("_usd", document[name])))
+            yield label, said("_usd", document[name])
     each = document["list_usd"] / document["devices"]
-    rows.append((f"by {document['prices']}", f"{said('_usd', document['list_usd'])}, {said('_usd', each)} a device"))
-    yield Block(title="Together", rows=tuple(rows))
-    if document["missing"]:
-        yield Block(
-            title="Not in the profile",
-            rows=tuple(("", text) for text in document["missing"]),
-            are_notes=True,
-            caption=f"A copy of {document['name']}.toml with these keys counts them.",
-        )
+    yield f"by {document['prices']}", f"{said('_usd', document['list_usd'])}, {said('_usd', each)} a device"
 
 
 def _said_count(value: int | None) -> str:

@@ -328,48 +328,9 @@ def _signed(write: Callable[[float], str], value: float) -> str:
 
 
 def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterator[tuple[str, str]]:
-    yield (
-        "power",
-        f"mean {format_power(energy['mean_facility_w'])}, peak {format_power(energy['peak_facility_w'])} at the meter; "
-        f"mean {format_power(energy['mean_it_w'])} at the equipment",
-    )
-    if limit := inputs.get("power_w"):
-        share = energy["peak_facility_w"] / limit
-        verdict = "holds" if share <= 1 else "too little"
-        mean = format_fraction(energy["mean_facility_w"] / limit)
-        yield "limit", f"{say(limit, 'power')} {verdict}: peak {format_fraction(share)} of it, mean {mean}"
-    parts = sorted(energy["it"].items(), key=lambda one: -one[1])
-    shares = apportioned([value for _, value in parts], 1000)
-    named = zip(parts, shares, strict=True)
-    yield "of which", ", ".join(f"{label_of(name)} {share / 10:.1f} %" for (name, value), share in named if value)
-    for name in ("node", "rack"):
-        if level := energy.get(name):
-            yield name, _level(level)
-    if swings := energy.get("swings"):
-        jumps = ", ".join(
-            f"{format_power(swings[f'{when}_w'])} {said} ({format_fraction(swings[f'{when}_fraction'])} of the mean, "
-            f"{format_power(swings[f'{when}_w_per_s'])}/s)"
-            for when, said in (("step", "at each step"), ("stop", "at stops"))
-        )
-        smoothing = f"; smoothing takes {format_power(swings['smoothing_w'])}" if swings["smoothing_w"] else ""
-        yield "swings", jumps + smoothing
-        if not swings["smoothing_w"] and swings["step_w"] and (ways := energy.get("mitigation")):
-            yield "", _mitigated(ways)
-    yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} at full power in its hottest hours"
-    if building := energy.get("building"):
-        added = sorted(building.items(), key=lambda one: -one[1])
-        # Rounded together, so that 1 and the addends are the PUE as it is printed.
-        thousandths = apportioned([value for _, value in added], round(1000 * energy["pue"]) - 1000)
-        told = (
-            f"{label_of(name)} {part / 1000:.3f}" for (name, _), part in zip(added, thousandths, strict=True) if part
-        )
-        yield "", f"1 + {' + '.join(told)}"
-    if energy.get("ere") is not None:
-        yield (
-            "heat",
-            f"{said('x_kwh', energy['reused_kwh'])} sold, {format_fraction(energy['reused_fraction'])} of the energy "
-            f"at the meter; ERE {energy['ere']:.3f}",
-        )
+    yield from _power_rows(energy, inputs.get("power_w"))
+    yield from _swing_rows(energy)
+    yield from _building_rows(energy)
     yield (
         "energy",
         f"{said('x_kwh', energy['facility_kwh'])} at the meter, {said('x_kwh', energy['it_kwh'])} at the equipment",
@@ -390,6 +351,62 @@ def _energy_rows(energy: Document, carbon: Document, inputs: Document) -> Iterat
         f"making {format_mass_co2e(carbon['embodied_kg_co2e'])}"
         + _share_of(carbon["total_kg_co2e"], inputs.get("carbon_kg")),
     )
+
+
+def _power_rows(energy: Document, limit_w: float | None) -> Iterator[tuple[str, str]]:
+    """What is drawn, whether the site's power holds, what draws it, and what a node and a rack draw."""
+    yield (
+        "power",
+        f"mean {format_power(energy['mean_facility_w'])}, peak {format_power(energy['peak_facility_w'])} at the meter; "
+        f"mean {format_power(energy['mean_it_w'])} at the equipment",
+    )
+    if limit_w:
+        share = energy["peak_facility_w"] / limit_w
+        verdict = "holds" if share <= 1 else "too little"
+        mean = format_fraction(energy["mean_facility_w"] / limit_w)
+        yield "limit", f"{say(limit_w, 'power')} {verdict}: peak {format_fraction(share)} of it, mean {mean}"
+    parts = sorted(energy["it"].items(), key=lambda one: -one[1])
+    shares = apportioned([value for _, value in parts], 1000)
+    named = zip(parts, shares, strict=True)
+    yield "of which", ", ".join(f"{label_of(name)} {share / 10:.1f} %" for (name, value), share in named if value)
+    for name in ("node", "rack"):
+        if level := energy.get(name):
+            yield name, _level(level)
+
+
+def _swing_rows(energy: Document) -> Iterator[tuple[str, str]]:
+    """How far and how fast power jumps, and what would smooth it where nothing does."""
+    swings = energy.get("swings")
+    if not swings:
+        return
+    jumps = ", ".join(
+        f"{format_power(swings[f'{when}_w'])} {said} ({format_fraction(swings[f'{when}_fraction'])} of the mean, "
+        f"{format_power(swings[f'{when}_w_per_s'])}/s)"
+        for when, said in (("step", "at each step"), ("stop", "at stops"))
+    )
+    smoothing = f"; smoothing takes {format_power(swings['smoothing_w'])}" if swings["smoothing_w"] else ""
+    yield "swings", jumps + smoothing
+    if not swings["smoothing_w"] and swings["step_w"] and (ways := energy.get("mitigation")):
+        yield "", _mitigated(ways)
+
+
+def _building_rows(energy: Document) -> Iterator[tuple[str, str]]:
+    """What the building adds to the equipment, part by part, and what it sells as heat."""
+    yield "PUE", f"{energy['pue']:.3f} over the year, {energy['peak_pue']:.3f} at full power in its hottest hours"
+    if building := energy.get("building"):
+        added = sorted(building.items(), key=lambda one: -one[1])
+        # Rounded together, so that 1 and the addends are the PUE as it is printed.
+        thousandths = apportioned([value for _, value in added], round(1000 * energy["pue"]) - 1000)
+        told = (
+            f"{label_of(name)} {part / 1000:.3f}" for (name, _), part in zip(added, thousandths, strict=True) if part
+        )
+        yield "", f"1 + {' + '.join(told)}"
+    if energy.get("ere") is not None:
+        yield (
+            "heat",
+            f"{said('x_kwh', energy['reused_kwh'])} sold, {format_fraction(energy['reused_fraction'])} of the energy "
+            f"at the meter; ERE {energy['ere']:.3f}",
+        )
 
 
 def _mitigated(ways: Document) -> str:
