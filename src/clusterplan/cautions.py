@@ -68,51 +68,35 @@ def unkept(plan: Plan, demands: Demands) -> list[str]:
 
 def warnings(plan: Plan, *, is_given: bool = False) -> list[str]:
     """What a reader of the plan should know before signing; of a layout that is given no other is to be looked for."""
+    return [
+        *speed_warnings(plan),
+        *host_warnings(plan),
+        *storage_warnings(plan),
+        *fleet_warnings(plan),
+        *small_job_warnings(plan),
+        *token_warnings(plan),
+        *deadline_warnings(plan, is_given=is_given),
+        *cost_warnings(plan),
+        *trust_warnings(plan),
+    ]
+
+
+def speed_warnings(plan: Plan) -> list[str]:
+    """MFU that is more than anybody published or much less, and much time that is lost."""
     found = []
-    machine, job = plan.question.machine, plan.question.job
-    mfu = float(plan.step.mfu[0])
-    best = machine.accelerator.best_published_mfu.get(job.precision)
+    device, mfu = plan.question.machine.accelerator, float(plan.step.mfu[0])
+    best = device.best_published_mfu.get(plan.question.job.precision)
     if best is not None and mfu > best:
-        text = f"is above {format_fraction(best)}, the best published for {machine.accelerator.name}"
+        text = f"is above {format_fraction(best)}, the best published for {device.name}"
         found.append(f"MFU {format_fraction(mfu)} {text}")
     if best is not None and mfu < LOW_MFU * best:
-        text = f"is less than half of {format_fraction(best)}, the best published for {machine.accelerator.name}"
+        text = f"is less than half of {format_fraction(best)}, the best published for {device.name}"
         found.append(f"MFU {format_fraction(mfu)} {text}")
     goodput = float(plan.run.progress.goodput_fraction[0])
     if goodput < LOW_GOODPUT:
         found.append(
             f"goodput {format_fraction(goodput)}: the rest goes to failures and checkpoints; fewer devices lose less"
         )
-    found += host_warnings(plan)
-    found += run_warnings(plan)
-    longest = job.seq_len if plan.circumstances.long is None else plan.circumstances.long.seq_len
-    if 0 < plan.question.model.learned_positions < longest:
-        text = "learned positions; longer sequences need more of them, and their parameters are not counted"
-        found.append(f"the model has {plan.question.model.learned_positions:,} {text}")
-    found += batch_warnings(critical_batch(plan.question, int(plan.layouts.global_batch[0])), job.seq_len)
-    step_tokens = int(plan.layouts.global_batch[0]) * job.seq_len
-    if job.tokens < step_tokens:
-        text = f"a run of {format_count(job.tokens, 'tokens')} is less than one step of {format_count(step_tokens)}"
-        found.append(f"{text}; --tokens takes 20T and 15B")
-    sure = plan.run.progress.deadline_probability
-    if sure is not None and float(sure[0]) < SURE:
-        odds = format_probability(float(sure[0]))
-        more = "" if is_given else f"; --confidence {SURE} plans for more"
-        found.append(f"the deadline is met with probability {odds}{more}")
-    cost, prices = plan.run.cost, plan.circumstances.prices
-    if cost is None:
-        found.append(f"there is no cost: {run.no_price(prices, machine.system.name)}")
-    staff = 0.0 if cost is None or cost.staff_usd is None else float((cost.staff_usd / cost.total_usd)[0])
-    if staff > STAFF:
-        people = f"{prices.staff_persons:g} people of {prices.name}"
-        found.append(
-            f"staff is {format_fraction(staff)} of the cost: {people}, however small the cluster; "
-            "--set prices.staff_persons=N counts those that this run needs"
-        )
-    if plan.verdict == "borderline":
-        found.append("memory is inside the safety margin; expect to tune the allocator")
-    if best is None:
-        found.append(f"no published MFU of {machine.accelerator.name} in {job.precision} to compare with")
     return found
 
 
@@ -128,14 +112,12 @@ def host_warnings(plan: Plan) -> list[str]:
     return [f"devices wait for their hosts in {format_fraction(waits)} of a step: {why}"]
 
 
-def run_warnings(plan: Plan) -> list[str]:
-    """What a reader should know of checkpoints, data, and failures of small jobs."""
+def storage_warnings(plan: Plan) -> list[str]:
+    """Checkpoints and data that storage takes or brings too slowly, or that fill it."""
     found = []
     progress, storage = plan.run.progress, plan.circumstances.storage
-    used = int(plan.run.fleet.used_devices[0])
-    goodput, persist = float(progress.goodput_fraction[0]), float(progress.checkpoint_persist_s[0])
+    persist, interval = float(progress.checkpoint_persist_s[0]), float(progress.checkpoint_interval_s[0])
     best = float(checkpoints.checkpoint_interval_s(progress.checkpoint_stall_s, progress.mtbf_s)[0])
-    interval = float(progress.checkpoint_interval_s[0])
     if best < persist and interval < 2 * persist and plan.circumstances.operations.recovery != "memory":
         found.append(
             f"checkpoints follow each other as fast as {storage.name} takes them, every {format_time(interval)}; "
@@ -152,6 +134,12 @@ def run_warnings(plan: Plan) -> list[str]:
             f"checkpoints and data take {format_bytes(stored)} of the {format_bytes(storage.capacity_bytes)} of "
             f"{storage.name}"
         )
+    return found
+
+
+def fleet_warnings(plan: Plan) -> list[str]:
+    """Devices that are paid and not at work."""
+    found = []
     fleet = plan.run.fleet
     spare, idle, every = int(fleet.spare_devices[0]), int(fleet.idle_devices[0]), int(fleet.devices[0])
     if spare + idle > MANY_RESTING * every:
@@ -160,15 +148,73 @@ def run_warnings(plan: Plan) -> list[str]:
             "--set operations.spare_shortage_fraction=1 plans without spares"
         )
     part, whole = plan.question.domain_devices, plan.question.machine.system.scaleup_devices
-    if part < whole < used:
+    if part < whole < int(fleet.used_devices[0]):
         found.append(f"groups fill {part} of the {whole} devices of each scale-up domain; the rest is idle, and paid")
-    if used < SMALL_JOB_DEVICES:
-        often = float(with_failures(plan, SMALL_JOB_FACTOR).progress.goodput_fraction[0])
-        if goodput - often > TELLING:
-            found.append(
-                f"small jobs fail more often than rates of large ones say, {SMALL_JOB_FACTOR:.1f} times on 1,024 "
-                f"devices (arXiv:2410.21680); then goodput is {format_fraction(often)}, not {format_fraction(goodput)}"
-            )
+    return found
+
+
+def small_job_warnings(plan: Plan) -> list[str]:
+    """What a small job would lose if it failed as often as such jobs do elsewhere."""
+    if int(plan.run.fleet.used_devices[0]) >= SMALL_JOB_DEVICES:
+        return []
+    goodput = float(plan.run.progress.goodput_fraction[0])
+    often = float(with_failures(plan, SMALL_JOB_FACTOR).progress.goodput_fraction[0])
+    if goodput - often <= TELLING:
+        return []
+    return [
+        f"small jobs fail more often than rates of large ones say, {SMALL_JOB_FACTOR:.1f} times on 1,024 "
+        f"devices (arXiv:2410.21680); then goodput is {format_fraction(often)}, not {format_fraction(goodput)}"
+    ]
+
+
+def token_warnings(plan: Plan) -> list[str]:
+    """Sequences longer than the model knows, batches that waste tokens, and fewer tokens than one batch."""
+    found = []
+    model, job, long = plan.question.model, plan.question.job, plan.circumstances.long
+    if 0 < model.learned_positions < (job.seq_len if long is None else long.seq_len):
+        text = "learned positions; longer sequences need more of them, and their parameters are not counted"
+        found.append(f"the model has {model.learned_positions:,} {text}")
+    batch = int(plan.layouts.global_batch[0])
+    found += batch_warnings(critical_batch(plan.question, batch), job.seq_len)
+    if job.tokens < batch * job.seq_len:
+        step = format_count(batch * job.seq_len)
+        text = f"a run of {format_count(job.tokens, 'tokens')} is less than one step of {step}"
+        found.append(f"{text}; --tokens takes 20T and 15B")
+    return found
+
+
+def deadline_warnings(plan: Plan, *, is_given: bool) -> list[str]:
+    """A deadline that is far from sure to be met."""
+    sure = plan.run.progress.deadline_probability
+    if sure is None or float(sure[0]) >= SURE:
+        return []
+    more = "" if is_given else f"; --confidence {SURE} plans for more"
+    return [f"the deadline is met with probability {format_probability(float(sure[0]))}{more}"]
+
+
+def cost_warnings(plan: Plan) -> list[str]:
+    """That there is no cost, or that most of it is people."""
+    cost, prices = plan.run.cost, plan.circumstances.prices
+    if cost is None:
+        return [f"there is no cost: {run.no_price(prices, plan.question.machine.system.name)}"]
+    staff = 0.0 if cost.staff_usd is None else float((cost.staff_usd / cost.total_usd)[0])
+    if not staff > STAFF:  # nor where nothing costs anything
+        return []
+    people = f"{prices.staff_persons:g} people of {prices.name}"
+    return [
+        f"staff is {format_fraction(staff)} of the cost: {people}, however small the cluster; "
+        "--set prices.staff_persons=N counts those that this run needs"
+    ]
+
+
+def trust_warnings(plan: Plan) -> list[str]:
+    """Memory that may just not do, and speed that nobody has published."""
+    found = []
+    device, precision = plan.question.machine.accelerator, plan.question.job.precision
+    if plan.verdict == "borderline":
+        found.append("memory is inside the safety margin; expect to tune the allocator")
+    if device.best_published_mfu.get(precision) is None:
+        found.append(f"no published MFU of {device.name} in {precision} to compare with")
     return found
 
 

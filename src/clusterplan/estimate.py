@@ -50,15 +50,8 @@ def estimate(resolved: Resolved) -> Answer:
     All broken rules are said at once.
     """
     scenario, machine = resolved.scenario, resolved.hardware[0]
-    if len(resolved.hardware) > 1:
-        text = f"one layout has one system, not {len(resolved.hardware)}; compare shows several side by side"
-        raise ClusterplanError(text, where="estimate: --hardware")
-    reasons = reasons_against(resolved, 0)
-    if reasons:
-        raise LayoutError("; ".join(reasons))
     asked = objective_of(resolved) if scenario.clock == AUTO else scenario.objective or "none"
-    if lacks_price(resolved, 0, asked):  # of one layout only the clock is chosen
-        raise ClusterplanError(without_price(resolved, machine.system.name))
+    check_machine(resolved, asked)
     cuts, layouts, problems = one_layout(resolved, scenario.recompute or "none")
     used = used_devices(layouts, cuts)
     question = Question(
@@ -97,6 +90,18 @@ def estimate(resolved: Resolved) -> Answer:
         by_stage=True,
         fixes=() if plan.verdict == "fits" else fixes(question, cuts, layouts),
     )
+
+
+def check_machine(resolved: Resolved, objective: str) -> None:
+    """Raise if there is not one machine that can be used and has the price that the objective needs."""
+    if len(resolved.hardware) > 1:
+        text = f"one layout has one system, not {len(resolved.hardware)}; compare shows several side by side"
+        raise ClusterplanError(text, where="estimate: --hardware")
+    reasons = reasons_against(resolved, 0)
+    if reasons:
+        raise LayoutError("; ".join(reasons))
+    if lacks_price(resolved, 0, objective):  # of one layout only the clock is chosen
+        raise ClusterplanError(without_price(resolved, resolved.hardware[0].system.name))
 
 
 def one_layout(resolved: Resolved, recompute: str) -> tuple[Cuts, Layouts, list[str]]:
