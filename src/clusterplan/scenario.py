@@ -13,7 +13,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -708,9 +708,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         name = getattr(scenario, key) or notes.default(key, getattr(defaults, key))
         return _set(catalog.load(record, name), key, scenario)
 
-    site = named(Site, "site")
-    if scenario.power_w is not None:
-        site = change(site, "power_w", repr(scenario.power_w), where=option("power_w"))
+    site = _with_power(named(Site, "site"), scenario.power_w)
     devices = scenario.devices or parse_range(
         notes.default("devices", f"{defaults.devices_low}:{defaults.devices_high}", defaults.sources["devices_low"])
     )
@@ -718,8 +716,7 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         raise ClusterplanError("no time is left for training", where=option("eval_fraction"))
     confidence = _confidence(scenario, notes)
     cooling, prices, storage = named(Cooling, "cooling"), named(Prices, "prices"), named(Storage, "storage")
-    parts = [part for one in hardware for part in (one.accelerator, one.system, one.fabric, one.stack)]
-    return Resolved(
+    resolved = Resolved(
         model=model,
         job=job,
         hardware=hardware,
@@ -730,21 +727,32 @@ def resolve(scenario: Scenario, catalog: Catalog, active_parameters: Callable[[M
         operations=_set(defaults.operations, "operations", scenario),
         devices=devices,
         confidence=confidence,
-        warnings=(
-            *taken,
-            *warnings,
-            *_idle_confidence(scenario),
-            *_unmeasured(hardware),
-            *_same_format(scenario.precision),
-            *_unlikely(hardware, site),
-            *_not_read([*parts, site, cooling, prices, storage]),
-            *_budget_in_dollars(scenario),
-            *_old_prices(prices),
-            *_guessed_prices(prices, hardware),
-        ),
+        warnings=(*taken, *warnings),
         scenario=dataclasses.replace(scenario, model_text=text, assumed=tuple(notes.taken.values())),
         coolings=_other_coolings(cooling, hardware, catalog),
     )
+    return dataclasses.replace(resolved, warnings=(*resolved.warnings, *_remarks(resolved)))
+
+
+def _remarks(resolved: Resolved) -> Iterator[str]:
+    """What to know of a question and of the profiles that it names, beside what the model left open."""
+    scenario, hardware, site = resolved.scenario, resolved.hardware, resolved.site
+    parts = [part for one in hardware for part in (one.accelerator, one.system, one.fabric, one.stack)]
+    yield from _idle_confidence(scenario)
+    yield from _unmeasured(hardware)
+    yield from _same_format(scenario.precision)
+    yield from _unlikely(hardware, site)
+    yield from _not_read([*parts, site, resolved.cooling, resolved.prices, resolved.storage])
+    yield from _budget_in_dollars(scenario)
+    yield from _old_prices(resolved.prices)
+    yield from _guessed_prices(resolved.prices, hardware)
+
+
+def _with_power(site: Site, power_w: float | None) -> Site:
+    """A site with the power that a question limits it to."""
+    if power_w is None:
+        return site
+    return change(site, "power_w", repr(power_w), where=option("power_w"))
 
 
 def _asked_systems(scenario: Scenario, catalog: Catalog, notes: _Taken) -> tuple[tuple[str, ...], list[str]]:
