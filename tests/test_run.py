@@ -1207,3 +1207,10 @@ def test_shipped_llama_3():
     progress = run.evaluate(shipped("dgx-h100"), work(16384)).progress
     assert_allclose(progress.expected_interruptions * 54 * DAY_S / progress.wall_s, 400, rtol=0.05)
     assert progress.goodput_fraction > 0.9
+
+
+@pytest.mark.parametrize("changes", [{}, {"saved_fraction": 0.2}, {"recovery": "memory"}])
+def test_the_same_prices_give_the_same_cost(changes):
+    given = circumstances(operations=replace(OPERATIONS, **changes))
+    outcome = run.evaluate(given, MANY)
+    assert_allclose(run.cost_of(given, outcome).total_usd, outcome.cost.total_usd)

@@ -20,11 +20,11 @@ LOWEST_CLOCK = 0.6
 """Assumed: voltage stops falling near this share of the clock in training; below, the power law does not hold."""
 
 
-def energy_of(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> Energy:
+def energy_of(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress) -> Energy:
     """Electricity and water."""
     system, site, operations = circumstances.machine.system, circumstances.site, circumstances.operations
     system = housed(system, circumstances.cooling)
-    it = _it_power(circumstances, work, fleet, progress, share)
+    it = _it_power(circumstances, work, fleet, progress)
     mean_it = it.total_w
     rated = rated_w(circumstances.machine.system, circumstances.cooling)
     nodes_peak = power.nameplate_w(rated, fleet.units, operations.provision_fraction, _capped_w(circumstances, system))
@@ -99,7 +99,7 @@ def rated_w(system: System, cooling: Cooling) -> ArrayLike:
     return power.fanless_w(system.rated_w, system.fan_fraction)
 
 
-def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> ItPower:
+def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress) -> ItPower:
     """Mean power of the equipment by part."""
     fabric, storage = circumstances.machine.fabric, circumstances.storage
     system = housed(circumstances.machine.system, circumstances.cooling)
@@ -130,7 +130,7 @@ def _it_power(circumstances: Circumstances, work: Work, fleet: Fleet, progress: 
             used_units * (system.psu_fixed_w or 0.0) + smoothing_loss_w(circumstances, work, fleet),
         ),
         network_w=network,
-        storage_w=power.together_w(share, store),
+        storage_w=power.together_w(progress.storage_share_fraction, store),
         idle_and_spare_w=power.together_w(
             fleet.units - used_units, unit_w(system, circumstances.machine.accelerator.idle_w)
         ),

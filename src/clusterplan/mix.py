@@ -438,18 +438,19 @@ class Shop:
         fleets = {pair: run.fleet_of(given[pair], one.used_devices, one.bought_devices) for pair, one in done.items()}
         courses = {pair: run.progress_of(given[pair], done[pair], fleets[pair]) for pair in plans}
         # All end together, with the one that loses most.
-        course = max((one for one, _ in courses.values()), key=lambda one: float(one.wall_s[0]))
+        course = max(courses.values(), key=lambda one: float(one.wall_s[0]))
         parts = []
         for pair, plan in plans.items():
             at_site = sum(count for other, count in batches.items() if other.site == pair.site)
-            stored_bytes = courses[pair][1] * (batches[pair] / at_site)
+            own_share = courses[pair].storage_share_fraction * (batches[pair] / at_site)
+            own = replace(course, storage_share_fraction=own_share)
             parts.append(
                 Part(
                     pair=pair,
                     plan=plan,
                     circumstances=given[pair],
                     work=done[pair],
-                    run=run.priced(given[pair], done[pair], fleets[pair], course, stored_bytes),
+                    run=run.priced(given[pair], done[pair], fleets[pair], own),
                     batch_share_fraction=batches[pair] / batch,
                     wait_s=slowest_s - own_s[pair],
                 )

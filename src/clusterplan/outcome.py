@@ -151,6 +151,8 @@ class Progress:
     """Checkpoints that storage takes in a day. [byte]"""
     stored_bytes: FloatArray
     """Space that the run takes in storage: the checkpoints that are kept, and the data. [byte]"""
+    storage_share_fraction: FloatArray
+    """Share of the storage that others cannot use because of the run, by space or by bandwidth."""
     data_bytes_per_s: FloatArray
     """Bandwidth at which the run reads its data. [byte/s]"""
     down_s: FloatArray

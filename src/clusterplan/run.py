@@ -148,17 +148,17 @@ def evaluate(circumstances: Circumstances, work: Work) -> Run:
         Without cost where the price list does not price the system.
     """
     fleet = fleet_of(circumstances, work.used_devices, work.bought_devices)
-    progress, share = progress_of(circumstances, work, fleet)
-    return priced(circumstances, mean_work(circumstances, work, progress), fleet, progress, share)
+    progress = progress_of(circumstances, work, fleet)
+    return priced(circumstances, mean_work(circumstances, work, progress), fleet, progress)
 
 
-def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress, share: FloatArray) -> Run:
-    """The whole job of each layout, from its mean step, how long it takes, and its share of the storage."""
-    energy = electricity.energy_of(circumstances, work, fleet, progress, share)
+def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Progress) -> Run:
+    """The whole job of each layout, from its mean step and how long it takes."""
+    energy = electricity.energy_of(circumstances, work, fleet, progress)
     emissions = _carbon(circumstances, fleet, progress, energy)
     paid = None
     if is_priced(circumstances.prices, circumstances.machine.system.name):
-        paid = _cost(circumstances, fleet, progress, energy, emissions, share)
+        paid = _cost(circumstances, fleet, progress, energy, emissions)
     return Run(
         fleet=fleet,
         progress=progress,
@@ -176,24 +176,12 @@ def priced(circumstances: Circumstances, work: Work, fleet: Fleet, progress: Pro
 
 def cost_of(circumstances: Circumstances, outcome: Run) -> Cost:
     """What a run costs with other prices, which must have one of its system; all else is as it was."""
-    share = _store_share(circumstances, outcome.progress)
-    return _cost(circumstances, outcome.fleet, outcome.progress, outcome.energy, outcome.carbon, share)
+    return _cost(circumstances, outcome.fleet, outcome.progress, outcome.energy, outcome.carbon)
 
 
 def purchase_of(circumstances: Circumstances, outcome: Run) -> Purchase:
     """What an owner of the price list pays for a run's cluster and building, whoever else uses them later."""
-    return _purchase(circumstances, outcome.fleet, outcome.energy, _store_share(circumstances, outcome.progress))
-
-
-def _store_share(circumstances: Circumstances, progress: Progress) -> FloatArray:
-    storage = circumstances.storage
-    return checkpoints.store_share_fraction(
-        _stored_bytes(circumstances),
-        storage.capacity_bytes,
-        progress.checkpoint_bytes,
-        storage.write_bytes_per_s,
-        progress.checkpoint_interval_s + progress.checkpoint_stall_s,
-    )
+    return _purchase(circumstances, outcome.fleet, outcome.energy, outcome.progress.storage_share_fraction)
 
 
 def fleet_of(circumstances: Circumstances, used_devices: IntArray, bought_devices: IntArray) -> Fleet:
@@ -355,8 +343,8 @@ def mean_work(circumstances: Circumstances, work: Work, length: _Length | Progre
     return replace(work, **parts)
 
 
-def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple[Progress, FloatArray]:
-    """How long the run takes, and its share of the storage."""
+def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> Progress:
+    """How long the run takes, and what it takes of the storage."""
     operations, storage, deadline = circumstances.operations, circumstances.storage, circumstances.deadline_s
     length = _length_of(circumstances, work)
     work = mean_work(circumstances, work, length)
@@ -371,7 +359,7 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
     spread = finish.finish_standard_deviation_s(wall, spread, error)
     stop, period = operations.planned_stop_s, course.storage_interval_s + course.stall_s
     stored = checkpoints.stored_bytes(trouble.size, CHECKPOINTS_KEPT, circumstances.tokens, operations.token_bytes)
-    progress = Progress(
+    return Progress(
         steps=length.steps,
         ideal_s=length.ideal_s,
         mtbf_s=trouble.mtbf_s,
@@ -382,6 +370,9 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         storage_interval_s=course.storage_interval_s,
         daily_checkpoint_bytes=checkpoints.daily_bytes(trouble.saved, period),
         stored_bytes=stored,
+        storage_share_fraction=checkpoints.store_share_fraction(
+            stored, storage.capacity_bytes, trouble.saved, storage.write_bytes_per_s, period
+        ),
         data_bytes_per_s=checkpoints.read_bytes_per_s(_batch_bytes(circumstances, work), work.step_s),
         down_s=trouble.down_s,
         restore_s=course.restore_s,
@@ -398,9 +389,6 @@ def progress_of(circumstances: Circumstances, work: Work, fleet: Fleet) -> tuple
         planned_stops=reliability.expected_interruptions(wall if stop else 0, operations.planned_stop_interval_s, stop),
         standard_deviation_s=spread,
         deadline_probability=None if deadline is None else finish.deadline_probability(deadline, wall, spread),
-    )
-    return progress, checkpoints.store_share_fraction(
-        stored, storage.capacity_bytes, trouble.saved, storage.write_bytes_per_s, period
     )
 
 
@@ -778,20 +766,13 @@ def _purchase(circumstances: Circumstances, fleet: Fleet, energy: Energy, share:
     )
 
 
-def _cost(
-    circumstances: Circumstances,
-    fleet: Fleet,
-    progress: Progress,
-    energy: Energy,
-    emissions: Carbon,
-    share: FloatArray,
-) -> Cost:
+def _cost(circumstances: Circumstances, fleet: Fleet, progress: Progress, energy: Energy, emissions: Carbon) -> Cost:
     """Money, by the basis of the price list.
 
     Rent pays for systems, network, building and people. Owners pay for all of that themselves, with interest, for the
     time of the run and its share of the time that nobody uses.
     """
-    prices, wall = circumstances.prices, progress.wall_s
+    prices, wall, share = circumstances.prices, progress.wall_s, progress.storage_share_fraction
     it_capex = store_capex = _store_capex_usd(circumstances, wall, share)
     if prices.basis == "rent":
         held = _rented(circumstances, fleet, wall)
