@@ -212,10 +212,13 @@ def test_every_name_of_the_json_documents_is_explained(estimated):
     assert document["plan"]
     assert columns[0]["alternatives"]
     assert columns[1]["blocking"]
+    tied = search.size(resolved(model="llama-3.1-8b", hardware="dgx-h100", tokens="1T", devices="64", seq_len="2048"))
+    searched = tied.document()["search"]
+    assert searched["least"]
     model = Catalog().load(Model, "gpt-1t")
     shape = set(Model.__dataclass_fields__)
     known = explained(NOMENCLATURE.read_text(encoding="utf-8"))
-    assert keys([document, *columns, comparison(columns)]) - known == set()
+    assert keys([document, *columns, comparison(columns), searched]) - known == set()
     assert keys({k: v for k, v in model_document(model, 2048).items() if k not in shape}) - known == set()
 
 

@@ -147,6 +147,12 @@ def test_a_time_of_layers_says_what_prices_them():
     assert explain(estimate(), "cost.energy_usd")["priced_by"] == []
 
 
+def test_the_group_that_shares_states_is_told_as_it_came_out_not_as_it_was_asked_for():
+    told = explain(estimate(), "layout.shard_group")
+    assert told["meaning"] == "replicas among which optimizer states are shared; 1 for none"
+    assert told["value"] == estimate().document()["plan"]["layout"]["shard_group"] > 0
+
+
 def test_what_was_chosen_is_said_to_be_chosen():
     assert "chosen by the search, or given" in report.render(explain(estimate(), "layout.tp"))
 

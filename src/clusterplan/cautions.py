@@ -224,7 +224,12 @@ def batch_warnings(critical: dict[str, Any], seq_len: int) -> list[str]:
         return []
     low, high = format_count(critical["low_tokens"]), format_count(critical["high_tokens"], "tokens")
     sources = "; ".join(f"{one['name']}: {one['source']}" for one in critical["estimates"])
-    text = f"is beyond the critical batch, {low} to {high} ({sources}): more tokens are needed for the same loss"
+    beyond_all = critical["batch_tokens"] > critical["high_tokens"]
+    beyond, more = ("", "are") if beyond_all else ("the lower estimate of ", "may be")
+    text = (
+        f"is beyond {beyond}the critical batch, {low} to {high} ({sources}): "
+        f"more tokens {more} needed for the same loss"
+    )
     most = int(critical["low_tokens"] // seq_len)
     stays = f"; --global-batch {most // 2}:{most} keeps below it" if most > 1 else ""
     return [f"a batch of {format_count(critical['batch_tokens'], 'tokens')} {text}{stays}"]

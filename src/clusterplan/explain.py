@@ -90,6 +90,7 @@ RULES: Mapping[str, Rule] = {
     "cost.purchase.bought_building_usd": Rule(
         "peak power of the equipment × price of a watt × factor of the cooling design", ("energy.peak_it_w",)
     ),
+    "layout.shard_group": Rule("replicas among which optimizer states are shared; 1 for none"),
     "layout.micro_batches": Rule(
         "sequences ÷ (replicas × sequences of a micro-batch)",
         ("layout.global_batch", "layout.dp", "layout.micro_batch"),
@@ -341,6 +342,9 @@ class _Told:
 
     def meaning(self, name: str) -> str:
         """What the record says about a field."""
+        if name.startswith("layout.") and name in RULES:
+            # The record has what was asked (0 for the usual group), the document what came of it.
+            return RULES[name].equation
         found, last = self.holders(name)
         texts = [field_text(type(holder), last) for holder in found]
         return next((text for text in texts if text), RULES[name].equation if name in RULES else "")
