@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -271,6 +272,30 @@ def test_help_of_each_command(command):
 def test_examples_stand_before_the_options(command):
     text = run(*command.split(), "--help").stdout
     assert 0 < text.index(f"  clusterplan {command.split()[0]} ") < text.index("Options:")
+
+
+def commands(group, way=()):
+    """All commands of the program, each as its way from the first."""
+    found = [way]
+    for name, command in getattr(group, "commands", {}).items():
+        found += commands(command, (*way, name))
+    return found
+
+
+@pytest.mark.parametrize("way", commands(typer.main.get_command(cli.app)), ids=" ".join)
+def test_help_fits_a_terminal_of_80_columns(way, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run(*way, "--help").stdout
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+def test_a_long_example_goes_on_as_a_shell_reads_it():
+    example = "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d --objective energy > plan.txt"
+    folded = cli._folded(example)
+    assert folded == (
+        "clusterplan size gpt-1t --hardware dgx-h100 --tokens 20T --deadline 120d \\\n    --objective energy > plan.txt"
+    )
+    assert folded.replace(" \\\n   ", "") == example
 
 
 @pytest.mark.parametrize("name", cli.OPTIONS)

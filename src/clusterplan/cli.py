@@ -12,6 +12,7 @@ import inspect
 import json
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,9 +39,24 @@ BROKEN_PIPE = 141
 """What a shell reports of a program whose reader went away."""
 
 
+HELP_COLUMNS = 78
+"""Longest line of an example: what a terminal of 80 columns has beside the margin of help."""
+
+
+def _folded(example: str) -> str:
+    """A command that is wider than help, gone on with before an option or a redirection, as a shell reads it."""
+    lines = [""]
+    for part in re.split(r" (?=--|>)", example):
+        if lines[-1] and len(f"{lines[-1]} {part} \\") > HELP_COLUMNS:
+            lines.append(f"    {part}")
+        else:
+            lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
+    return " \\\n".join(lines)
+
+
 def _help(text: str, *examples: str) -> str:
-    """Help with its examples first, which are not wrapped."""
-    return "\n\n".join([text, "\b\n" + "\n".join(examples)]) if examples else text
+    """Help with its examples first, which click does not wrap."""
+    return "\n\n".join([text, "\b\n" + "\n".join(map(_folded, examples))]) if examples else text
 
 
 app = typer.Typer(
@@ -143,7 +159,10 @@ OPTIONS: dict[str, Any] = {
     "dp": _text("--dp", "N", "Data-parallel replicas. [default: what the devices allow]"),
     "micro_batch": _text("--micro-batch", "N", "Sequences of a micro-batch."),
     "recompute": _text(
-        "--recompute", "MODE", "none, selective, block:LAYERS of a stage, or full. [default: the least that fits]"
+        "--recompute",
+        "MODE",
+        "none, selective, block:LAYERS of a stage, full, or full:LAYERS to a kept input. "
+        "[default: the least that fits]",
     ),
     "sharding": _text("--sharding", "NAME", "none, zero1, zero2, zero3, fsdp or hsdp."),
     "schedule": _text(
@@ -323,8 +342,8 @@ def compare(**given: Any) -> int:
     help=_help(
         "Divide a job among several kinds of machines and several places.",
         "clusterplan mix llama-3.1-70b --hardware dgx-h100,dgx-a100 --counts dgx-h100=1536 --tokens 15T --deadline 60d",
-        "clusterplan mix llama-3.1-70b --hardware dgx-h100 --sites us-virginia,no-narvik --wan 1.6Tbit/s,20ms \\",
-        "    --site-power us-virginia=3MW,no-narvik=2MW --tokens 15T --deadline 60d",
+        "clusterplan mix llama-3.1-70b --hardware dgx-h100 --sites us-virginia,no-narvik --wan 1.6Tbit/s,20ms "
+        "--site-power us-virginia=3MW,no-narvik=2MW --tokens 15T --deadline 60d",
     ),
     epilog="Exit codes: 0 a mix, 1 a mistake in the question, 2 in the command line, 3 nothing is feasible.",
 )
@@ -356,8 +375,8 @@ def mix_machines(**given: Any) -> int:
 @app.command(
     help=_help(
         "Compute one layout in depth.",
-        "clusterplan estimate llama-3.1-405b --hardware dgx-h100 --devices 16384 --tp 8 --pp 16 --vpp 8 \\",
-        "    --micro-batch 1 --global-batch 2048 --seq-len 8192",
+        "clusterplan estimate llama-3.1-405b --hardware dgx-h100 --devices 16384 --tp 8 --pp 16 --vpp 8 "
+        "--micro-batch 1 --global-batch 2048 --seq-len 8192",
     ),
     epilog="Exit codes: 0 it fits, 1 it is no legal layout, 2 a wrong command line, 3 it does not fit.",
 )
