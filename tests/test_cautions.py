@@ -4,11 +4,12 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from clusterplan import search
-from clusterplan.cautions import STAFF, warnings
+from clusterplan.cautions import STAFF, batch_warnings, warnings
 from clusterplan.estimate import estimate
-from examples import asked
+from examples import TINY_MOE, asked, machine
 
 
 def test_a_batch_beyond_the_critical_one_is_warned_of():
@@ -85,3 +86,37 @@ def test_low_goodput_and_low_use_are_warned_of():
     for mfu, warned in ((0.44, True), (0.46, False)):
         found = warnings(replace(plan, question=question, step=replace(result, mfu=np.array([mfu]))))
         assert any("less than half" in text for text in found) is warned
+
+
+@pytest.mark.parametrize(
+    ("stack", "told"),
+    [
+        ({"moe_stall_s_per_layer": 0.1}, "layers with experts are not launched ahead"),
+        ({"moe_stall_s_per_layer": 0.0, "host_s_per_layer": 0.1}, "layers take less time than their launches"),
+        ({"moe_stall_s_per_layer": 0.0, "host_s_per_layer": 0.0}, None),
+    ],
+)
+def test_what_devices_wait_for_is_told_after_its_cause(stack, told):
+    resolved = replace(asked(of=TINY_MOE), hardware=(machine(changes=[("stack", stack)]),))
+    waits = [text for text in search.size(resolved).warnings if "wait for their hosts" in text]
+    assert len(waits) == (told is not None)
+    assert told is None or told in waits[0]
+
+
+@pytest.mark.parametrize(
+    ("batch_tokens", "told"),
+    [
+        (9e6, None),
+        (11e6, "beyond the lower estimate of the critical batch, 10M to 20M tokens (a: b): more tokens may be needed"),
+        (21e6, "beyond the critical batch, 10M to 20M tokens (a: b): more tokens are needed"),
+    ],
+)
+def test_a_batch_between_two_estimates_is_not_said_to_be_beyond_both(batch_tokens, told):
+    critical = {
+        "batch_tokens": batch_tokens,
+        "low_tokens": 10e6,
+        "high_tokens": 20e6,
+        "estimates": [{"name": "a", "source": "b"}],
+    }
+    found = batch_warnings(critical, 2048)
+    assert found == [] if told is None else told in found[0]

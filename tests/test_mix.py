@@ -14,7 +14,7 @@ from clusterplan.cli import app
 from clusterplan.errors import ClusterplanError
 from clusterplan.report import Page, render
 from clusterplan.run import steady_mtbf_s
-from examples import CATALOG, asked
+from examples import CATALOG, asked, machine
 
 DAY_S = 86400.0
 JOB = {"tokens": 10**12, "devices": (8, 512), "global_batch": 1024, "batch_fixed": False}
@@ -60,9 +60,19 @@ def test_another_kind_to_choose_from_makes_nothing_worse(objective):
         assert alone.mix is None or whole <= alone.mix.totals[objective] * (1 + 1e-9)
 
 
+def test_parts_that_wait_for_their_hosts_are_told():
+    resolved = asked(**(JOB | {"hardware": "dgx-h100", "deadline_s": 60 * DAY_S}))
+    slow = replace(resolved, hardware=(machine(changes=[("stack", {"host_s_per_layer": 0.005})]),))
+    answer = mix.mix(slow, mix.asked(slow, CATALOG))
+    (told,) = [text for text in answer.warnings if "wait for their hosts" in text]
+    assert told.startswith("dgx-h100 at us-virginia: devices wait")
+    assert told.removeprefix("dgx-h100 at us-virginia: ") in search.size(slow).warnings
+
+
 def test_kinds_without_a_price_are_left_out_and_alone_refused():
     answer = mixed(hardware=("dgx-h100", "hgx-a800"), deadline_s=5 * DAY_S)
     assert {part.plan.question.machine.system.name for part in answer.mix.parts} == {"dgx-h100"}
+    assert any(text.startswith("hgx-a800 is left out: ") for text in answer.warnings)
     assert any("no price of hgx-a800" in text for text in answer.warnings)
     with pytest.raises(ClusterplanError, match=r"mix: price list .* has no price of hgx-a800"):
         mixed(hardware="hgx-a800", deadline_s=5 * DAY_S)

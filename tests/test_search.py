@@ -242,25 +242,6 @@ def test_a_batch_of_a_range_is_as_good_as_any_in_it():
 
 
 @pytest.mark.parametrize(
-    ("batch_tokens", "told"),
-    [
-        (9e6, None),
-        (11e6, "beyond the lower estimate of the critical batch, 10M to 20M tokens (a: b): more tokens may be needed"),
-        (21e6, "beyond the critical batch, 10M to 20M tokens (a: b): more tokens are needed"),
-    ],
-)
-def test_a_batch_between_two_estimates_is_not_said_to_be_beyond_both(batch_tokens, told):
-    critical = {
-        "batch_tokens": batch_tokens,
-        "low_tokens": 10e6,
-        "high_tokens": 20e6,
-        "estimates": [{"name": "a", "source": "b"}],
-    }
-    found = search.batch_warnings(critical, 2048)
-    assert found == [] if told is None else told in found[0]
-
-
-@pytest.mark.parametrize(
     "more",
     [
         {},

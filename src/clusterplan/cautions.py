@@ -105,7 +105,7 @@ def host_warnings(plan: Plan) -> list[str]:
     waits = float((plan.step.time.host_s / plan.step.time.total_s)[0])
     if waits < HOST_WAIT:
         return []
-    if plan.question.model.is_moe:
+    if plan.question.model.is_moe and plan.question.machine.stack.moe_stall_s_per_layer > 0:
         why = "layers with experts are not launched ahead; software that makes one graph of a whole step does not wait"
     else:
         why = "layers take less time than their launches; a larger micro-batch waits less"

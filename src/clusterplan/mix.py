@@ -356,7 +356,8 @@ class Shop:
         """
         prices, system = self.resolved.prices, self.resolved.hardware[pair.kind].system.name
         if not run.is_priced(prices, system):
-            self.remarks = list(dict.fromkeys([*self.remarks, run.no_price(prices, system)]))
+            left_out = f"{system} is left out: {run.no_price(prices, system)}"
+            self.remarks = list(dict.fromkeys([*self.remarks, left_out]))
             return [], None
         resolved = self.at(pair.site)
         resolved = replace(resolved, devices=(resolved.devices[0], self.most_devices(pair.kind)))
@@ -852,9 +853,10 @@ def _warnings(shop: Shop, mix: Mix) -> list[str]:
         text = f"the batch is {mix.global_batch:,} sequences where {job.global_batch:,} were aimed at"
         found.append(f"{text}: the layouts of the parts make none nearer")
     for part in mix.parts:
+        where = f"{part.plan.question.machine.system.name} at {shop.asked.sites[part.pair.site].name}"
         if part.wait_s > 0.05 * mix.step_s:
-            where = f"{part.plan.question.machine.system.name} at {shop.asked.sites[part.pair.site].name}"
             found.append(f"{where} waits {part.wait_s / mix.step_s:.0%} of each step for the slowest part")
+        found += [f"{where}: {text}" for text in cautions.host_warnings(part.plan)]
     found += cautions.batch_warnings(
         critical_batch(mix.parts[0].plan.question, mix.global_batch), mix.parts[0].plan.question.job.seq_len
     )
