@@ -110,7 +110,7 @@ def test_a_device_of_ten_lines_is_planned_with_a_wider_interval(tmp_path):
     assert mine["plan"]["step"]["total_s"] == pytest.approx(h100["plan"]["step"]["total_s"])
     width = [(one["plan"]["step"]["interval"]["high_s"] / one["plan"]["step"]["total_s"] - 1) for one in (mine, h100)]
     assert width[0] == pytest.approx((width[1] ** 2 + 0.21**2) ** 0.5)
-    assert any("no training run on mine-96gb is known" in text for text in mine["warnings"])
+    assert any("no training run on mine-96gb is among the measured ones" in text for text in mine["warnings"])
     assert not any("no training run" in text for text in h100["warnings"])
     device = Catalog([directory]).load(Accelerator, "mine-96gb")
     assert device.tdp_w.origin.kind == "datasheet"
@@ -162,6 +162,18 @@ def test_check_takes_folders_and_says_file_line_and_right_value(tmp_path):
     )
     told = json.loads(run("profiles", "check", directory, "--json").stdout)
     assert [len(one["problems"]) for one in told["files"]] == [1, 2]
+
+
+def test_software_that_names_no_device_is_found(tmp_path):
+    (tmp_path / "stacks").mkdir()
+    text = run("profiles", "show", "megatron-bridge-2026", "--toml").stdout
+    file = tmp_path / "stacks" / "mine.toml"
+    file.write_text(text.replace('"b200-sxm-180gb", ', '"b200-sxm", '))
+    result = run("profiles", "check", file)
+    assert result.exit_code == 1
+    assert "free_of_stalls: no accelerator profile named 'b200-sxm'; did you mean: b200-sxm-180gb" in result.stderr
+    file.write_text(text)
+    assert run("profiles", "check", file).exit_code == 0
 
 
 def test_check_of_all_built_in_profiles():

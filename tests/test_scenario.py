@@ -547,6 +547,19 @@ def test_a_plan_warns_of_figures_that_are_likely_slips(key, value, text):
     assert not any("ports of" in one for one in warned(fabric="roce-400g", sets={key: value}))  # not its own network
 
 
+def test_software_that_is_free_of_stalls_names_devices_that_there_are():
+    def stall_s(device):
+        asked = override(Scenario(), {"model": "gpt-oss-120b", "hardware": "dgx-h100"})
+        asked = override(asked, {"sets": {"stack.free_of_stalls": device}})
+        return resolve(asked, Catalog(), lambda _: 8e9).hardware[0].stack.moe_stall_s_per_layer
+
+    assert stall_s("b200-sxm-180gb") > stall_s("h100-sxm-80gb") == 0
+    with pytest.raises(ClusterplanError, match="no accelerator profile named 'h100-sxm'") as problem:
+        stall_s("h100-sxm")
+    assert problem.value.where == "megatron-core: free_of_stalls"
+    assert "h100-sxm-80gb" in problem.value.nearest
+
+
 def test_a_utilisation_of_nothing_is_refused():
     asked = override(Scenario(), {"model": "llama-3.1-8b", "hardware": "dgx-h100"})
     with pytest.raises(ClusterplanError, match="must be more than 0 and at most 1, not 0"):

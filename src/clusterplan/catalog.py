@@ -318,11 +318,26 @@ def _doubts(record: Any, catalog: Catalog) -> Iterator[tuple[str, str]]:
         yield from plausible.implausible_fabric(record)
     elif isinstance(record, Site):
         yield from plausible.implausible_site(record)
+    elif isinstance(record, Stack):
+        try:
+            check_devices(record, catalog)
+        except ProfileError as problem:
+            yield "free_of_stalls", str(problem)
     elif isinstance(record, Prices):
         for key in ("rent_usd_per_device_h", "system_usd"):
             for name in getattr(record, key):
                 if name not in catalog.names(System):
                     yield key, str(unknown(f"no system profile named {shown(name)}", name, catalog.names(System)))
+
+
+def check_devices(stack: Stack, catalog: Catalog, where: str = "") -> None:
+    """Raise if software names a device of which there is no profile: what it says of that device holds of none."""
+    if not stack.free_of_stalls:
+        return
+    known = catalog.names(Accelerator)
+    for name in stack.free_of_stalls:
+        if name not in known:
+            raise unknown(f"no accelerator profile named {shown(name)}", name, known, where=where)
 
 
 NAMED: Mapping[str, type] = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from clusterplan import plausible
-from clusterplan.catalog import Catalog
+from clusterplan.catalog import Catalog, check_devices
 from clusterplan.errors import ClusterplanError, ProfileError
 from clusterplan.files import LARGEST_FILE_BYTES, printable, read_text
 from clusterplan.hardware import (
@@ -881,7 +881,7 @@ def _guessed_prices(prices: Prices, hardware: Iterable[Machine]) -> list[str]:
 
 
 def _unmeasured(hardware: Iterable[Machine]) -> list[str]:
-    """One line about devices of which no run is known, if there are any."""
+    """One line about devices of which the tables of measured runs have none, if there are any."""
     names: dict[str, None] = {}
     for one in hardware:
         figure = one.stack.step_error_fraction
@@ -891,8 +891,8 @@ def _unmeasured(hardware: Iterable[Machine]) -> list[str]:
         return []
     more = f"{UNMEASURED_ERROR_FRACTION:.0%}".replace("%", " %")
     return [
-        f"no training run on {', '.join(names)} is known: constants are not fitted to one, and the interval of step "
-        f"times is wider (by {more}, in quadrature)"
+        f"no training run on {', '.join(names)} is among the measured ones: constants are not fitted to one, and "
+        f"the interval of step times is wider (by {more}, in quadrature)"
     ]
 
 
@@ -1035,11 +1035,13 @@ def _hardware(name: str, scenario: Scenario, catalog: Catalog, notes: _Taken, *,
     fabric = scenario.fabric or notes.default(f"fabric.{name}", system.fabric, why)
     stack = scenario.stack or notes.default(f"stack.{name}", system.stack, why)
     accelerator = _set(catalog.load(Accelerator, system.accelerator), "accelerator", scenario)
+    software = _set(catalog.load(Stack, stack), "stack", scenario)
+    check_devices(software, catalog, where=f"{stack}: free_of_stalls")
     return Machine(
         system=system,
         accelerator=accelerator,
         fabric=_set(catalog.load(Fabric, fabric), "fabric", scenario),
-        stack=_set(catalog.load(Stack, stack), "stack", scenario).training(is_moe=is_moe).on(accelerator),
+        stack=software.training(is_moe=is_moe).on(accelerator),
     )
 
 
