@@ -350,8 +350,8 @@ Known reasons:
 - GPipe and schedules that nobody names are priced as 1F1B; ZB-V and DualPipe have no published rows to check them.
 - Multi-head latent attention, windows and token prediction cannot be stated in a table of runs. Rows with the figures
   of a model in the catalog (DeepSeek-V3, Kimi K2, gpt-oss) take them from there; others (Gemma 4) are priced without.
-- Layers with experts wait for their host, 3 ms a layer and micro-batch where launches are not part of a CUDA graph,
-  half as long where some are, not at all where a whole step is one graph. Rows do not say which; releases and devices
+- Layers with experts wait for their host, 3 ms a layer and micro-batch, or not at all where software compiles a whole
+  step or launches it as one CUDA graph. Rows do not say which of their launches are in graphs; releases and devices
   stand in for it, so that some rows of one release are 15 % too slow and others 15 % too fast.
 - gpt-oss in 16 bits takes a quarter longer than predicted on all devices, in 8 bits with later software not: its
   attention, with sinks, had no fused kernel yet (not verified).
