@@ -201,3 +201,6 @@ def test_the_least_of_the_ties_is_told(found):
     assert other.row == (row - 1) % len(values)
     assert saved == pytest.approx(1 / 101)
     assert choose.least(other) is None
+    values[row - 1] = 100.6
+    near = choose.Choice(found=with_values(found, values, np.ones(len(values), bool)), row=row)
+    assert choose.least(near) is None

@@ -212,7 +212,7 @@ def test_every_name_of_the_json_documents_is_explained(estimated):
     assert document["plan"]
     assert columns[0]["alternatives"]
     assert columns[1]["blocking"]
-    tied = search.size(resolved(model="llama-3.1-8b", hardware="dgx-h100", tokens="1T", devices="64", seq_len="2048"))
+    tied = search.size(resolved(model="mixtral-8x22b", hardware="dgx-h100", tokens="100B", devices="64"))
     searched = tied.document()["search"]
     assert searched["least"]
     model = Catalog().load(Model, "gpt-1t")

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from clusterplan import run, scan, search, shapes, space, step
 from clusterplan.catalog import Catalog
+from clusterplan.choose import Choice
 from clusterplan.estimate import estimate
 from clusterplan.layer import price_layers
 from clusterplan.layout import (
@@ -259,6 +260,17 @@ def test_phases_add_up(more):
     assert_allclose(sum(one["time_s"] for one in told["phases"]), told["wall_s"])
     assert sum(one["steps"] for one in told["phases"]) == told["steps"]
     assert document["inputs"]["batch_ramp"] == more.get("batch_ramp")
+
+
+def test_the_plan_itself_is_not_told_as_the_least_of_its_ties(monkeypatch):
+    """Candidates of one name differ in their placement alone, of which a line of its own tells."""
+    found = search.search_machine(asked(devices=(16, 16)), 0, "wall", None)[0][0]
+    mine, other = (Choice(found=found, row=row) for row in (0, 1))
+    name = layout_document(other.plan())["name"]
+    assert name != layout_document(mine.plan())["name"]
+    monkeypatch.setattr(search, "least", lambda _: (other, 0.02))
+    assert search.least_document(mine) == {"layout": name, "devices": 16, "saved_fraction": 0.02}
+    assert search.least_document(other) is None
 
 
 def test_fixed_batch_is_exact():

@@ -15,6 +15,8 @@ from clusterplan.scan import Bench, Found, replica_range, samples
 USEFUL_MARGIN = 0.1
 """Free memory beyond this share of the device makes a plan no safer."""
 
+LEAST_SAVING = 0.005
+"""assumed: a tie that saves less than this over the proposed plan is not worth telling."""
 MARGIN_STEP = 0.05
 """Differences of free memory below this share of the device do not matter."""
 
@@ -104,7 +106,7 @@ def least(chosen: Choice) -> tuple[Choice, float] | None:
     found = chosen.found
     row = int(np.argmin(np.where(found.feasible, found.value, np.inf)))
     saved = 1 - float(found.value[row] / found.value[chosen.row]) if found.value[chosen.row] else 0.0
-    return (Choice(found=found, row=row), saved) if saved > 0 else None
+    return (Choice(found=found, row=row), saved) if saved >= LEAST_SAVING else None
 
 
 def nearest(founds: list[Found], demands: Demands) -> Choice | None:

@@ -354,13 +354,18 @@ def proposed(ranking: Ranking, chosen: Choice, ties: int, plan: Plan) -> Answer:
 
 
 def least_document(chosen: Choice) -> dict[str, Any] | None:
-    """The plan that ties with the proposed one and is best by the figures; None if that is the proposed one."""
+    """The plan that ties with the proposed one and is best by the figures; None if that is the proposed one.
+
+    One that differs in its placement alone is left to the lines that compare placements.
+    """
     found = least(chosen)
     if found is None:
         return None
     other, saved = found
-    plan = other.plan()
-    return {"layout": layout_document(plan)["name"], "devices": other.devices, "saved_fraction": saved}
+    name, mine = (layout_document(one.plan())["name"] for one in (other, chosen))
+    if (name, other.devices) == (mine, chosen.devices):
+        return None
+    return {"layout": name, "devices": other.devices, "saved_fraction": saved}
 
 
 def true_slowdown(resolved: Resolved, plan: Plan) -> float | None:
