@@ -273,6 +273,15 @@ def test_the_plan_itself_is_not_told_as_the_least_of_its_ties(monkeypatch):
     assert search.least_document(other) is None
 
 
+def test_a_layout_without_replicas_is_laid_on_the_devices_of_the_plan():
+    answer = search.size(asked(devices=(32, 32), beside="tp2-pp2-mb1,recompute=full"))
+    fleet = answer.plan.run.fleet
+    dp = int(fleet.devices[0] - fleet.spare_devices[0]) // 4
+    assert answer.beside["layout"] == f"tp2-pp2-mb1-dp{dp},recompute=full"
+    given = search.size(asked(devices=(32, 32), beside=f"tp2-pp2-mb1-dp{dp},recompute=full"))
+    assert answer.beside == given.beside
+
+
 def test_fixed_batch_is_exact():
     assert layout_document(search.size(asked(global_batch=56)).plan)["global_batch"] == 56
 

@@ -421,8 +421,6 @@ def parse_layout(text: str, where: str = "") -> dict[str, Any]:
         if name not in LAYOUT[8:] or not equals:
             raise ClusterplanError(f"must be a method as recompute=full, not {shown(part)}", where=where)
         values[name] = _entry(name, name, value, where)
-    if "dp" not in values:
-        raise ClusterplanError("has no number of replicas, as dp64", where=where)
     return values
 
 

@@ -379,16 +379,21 @@ def true_slowdown(resolved: Resolved, plan: Plan) -> float | None:
 def beside(ranking: Ranking, plan: Plan) -> dict[str, Any] | None:
     """Rank of the layout that the scenario gives among the candidates, and how much worse than the plan it is.
 
-    It is on the hardware of the plan. Candidates far behind the fastest are not ranked, so a layout that is among them
-    comes after all others.
+    It is on the hardware of the plan, and on as many devices where it has no number of replicas. Candidates far behind
+    the fastest are not ranked, so a layout that is among them comes after all others.
     """
     resolved = ranking.looked.resolved
     text = resolved.scenario.beside
     if text is None:
         return None
     machine = next(one for one in ranking.looked.machines if one.system == plan.question.machine.system)
-    axes: dict[str, Any] = dict.fromkeys((*LAYOUT, "beside", "devices"))
-    scenario = dataclasses.replace(resolved.scenario, **(axes | parse_layout(text)))
+    axes: dict[str, Any] = dict.fromkeys((*LAYOUT, "beside", "devices")) | parse_layout(text)
+    if axes["dp"] is None:  # as many replicas as there are on the devices of the plan that are no spares
+        replica, fleet = (axes["tp"] or 1) * (axes["pp"] or 1) * (axes["cp"] or 1), plan.run.fleet
+        axes["dp"] = max(int(fleet.devices[0] - fleet.spare_devices[0]) // replica, 1)
+        split, *methods = text.split(",")
+        text = ",".join([f"{split.strip()}-dp{axes['dp']}", *methods])
+    scenario = dataclasses.replace(resolved.scenario, **axes)
     try:
         given = estimate(dataclasses.replace(resolved, scenario=scenario, hardware=(machine,))).plan
     except LayoutError as problem:
