@@ -337,7 +337,7 @@ OWN_SPREAD = 0.05
 """How far software's own level of products is from the common one, logarithmic (assumed)."""
 
 STALL_S = 2e-3
-"""Prior of the wait of a layer with experts, wide: some hundred launches of 5 to 10 µs, and a copy to the host."""
+"""assumed: prior of the wait of a layer with experts, wide: some hundred launches of 5 to 10 µs, a copy to the host."""
 
 STALL_SPREAD = 0.7
 """Standard deviation of that prior, logarithmic, and of that of software's own wait around the common one."""
@@ -433,12 +433,16 @@ def _by_code(groups: Sequence[Batch], rows: Sequence[Used]) -> Iterable[tuple[li
             yield [code, *(name for name, other in SAME_CODE.items() if other == code)], chosen
 
 
-def _least(residuals: Callable[[FloatArray], FloatArray], size: int, most: float = 0.7) -> FloatArray:
-    """Logarithms of factors that make residuals least."""
+def _least(residuals: Callable[[FloatArray], FloatArray], size: int, most: float) -> FloatArray:
+    """Factors, up to the exponential of ``most`` and down to its inverse, that make residuals of logarithms least."""
     from scipy.optimize import least_squares
 
     found = least_squares(residuals, np.zeros(size), bounds=(-most, most), diff_step=[0.01] * size, xtol=1e-3)
     return np.exp(found.x)
+
+
+MOST_LEVEL, MOST_STALL = 0.7, 2.0
+"""Bounds of factors, logarithmic: far beyond what software was ever found to differ."""
 
 
 def _products(groups: Sequence[Batch], rows: Sequence[Used], residuals: Fitting) -> Level:
@@ -448,17 +452,9 @@ def _products(groups: Sequence[Batch], rows: Sequence[Used], residuals: Fitting)
         products, vectors = np.exp(logs)
         return residuals(Level(products=products, vectors=vectors, products_of={}), groups, logs / LEVEL_SPREAD)
 
-    products, vectors = (float(factor) for factor in _least(of_all, 2))
+    products, vectors = (float(factor) for factor in _least(of_all, 2, MOST_LEVEL))
     level = Level(products=products, vectors=vectors, products_of={})
-    own: dict[str, float] = {}
-    for names, chosen in _by_code(groups, rows):
-
-        def of_one(log: FloatArray, names: list[str] = names, chosen: list[Batch] = chosen) -> FloatArray:
-            factor = products * float(np.exp(log[0]))
-            tried = dataclasses.replace(level, products_of=dict.fromkeys(names, factor))
-            return residuals(tried, chosen, log / OWN_SPREAD)
-
-        own |= dict.fromkeys(names, products * float(_least(of_one, 1)[0]))
+    own = _own(level, "products_of", products, _by_code(groups, rows), residuals, OWN_SPREAD, MOST_LEVEL)
     return dataclasses.replace(level, products_of=own)
 
 
@@ -469,17 +465,31 @@ def _stalls(level: Level, groups: Sequence[Batch], rows: Sequence[Used], residua
         tried = dataclasses.replace(level, stall_s=STALL_S * float(np.exp(log[0])))
         return residuals(tried, groups, log / STALL_SPREAD)
 
-    common = dataclasses.replace(level, stall_s=STALL_S * float(_least(of_all, 1, 2.0)[0]))
+    common = dataclasses.replace(level, stall_s=STALL_S * float(_least(of_all, 1, MOST_STALL)[0]))
+    codes = _by_code(groups, rows)
+    own = _own(common, "stalls_of", common.stall_s, codes, residuals, STALL_SPREAD, MOST_STALL)
+    return dataclasses.replace(common, stalls_of=own)
+
+
+def _own(
+    level: Level,
+    figure: str,
+    common: float,
+    codes: Iterable[tuple[list[str], list[Batch]]],
+    residuals: Fitting,
+    spread: float,
+    most: float,
+) -> dict[str, float]:
+    """One figure of a level by software: each code's own, within a prior around the common value."""
     own: dict[str, float] = {}
-    for names, chosen in _by_code(groups, rows):
+    for names, chosen in codes:
 
         def of_one(log: FloatArray, names: list[str] = names, chosen: list[Batch] = chosen) -> FloatArray:
-            wait_s = common.stall_s * float(np.exp(log[0]))
-            tried = dataclasses.replace(common, stalls_of=dict.fromkeys(names, wait_s))
-            return residuals(tried, chosen, log / STALL_SPREAD)
+            tried: Any = {figure: dict.fromkeys(names, common * float(np.exp(log[0])))}
+            return residuals(dataclasses.replace(level, **tried), chosen, log / spread)
 
-        own |= dict.fromkeys(names, common.stall_s * float(_least(of_one, 1, 2.0)[0]))
-    return dataclasses.replace(common, stalls_of=own)
+        own |= dict.fromkeys(names, common * float(_least(of_one, 1, most)[0]))
+    return own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

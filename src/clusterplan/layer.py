@@ -413,7 +413,7 @@ def _price(question: Question, cuts: Cuts, shape: Shape, *, is_layer: bool) -> L
     least = np.where(runs_again, shape.input_bytes, kept)
     return LayerTable(
         compute_s=work,
-        host_s=waits + _stall_s(question, cuts, shape) if is_layer else zero,
+        host_s=waits + _stall_s(question, cuts, shape),
         recompute_s=recompute,
         memory_bound_s=vector,
         tp_exposed_s=exposed["tp"],

@@ -82,7 +82,7 @@ class Work:
     communication_s: FloatArray
     """Exposed communication. [s]"""
     waiting_s: FloatArray
-    """Bubbles and waiting for others. [s]"""
+    """Bubbles, and waiting for others and for the host. [s]"""
     used_devices: IntArray
     """Devices at work."""
     bought_devices: IntArray

@@ -83,7 +83,7 @@ class StepTime:
 
     @property
     def waiting_s(self) -> FloatArray:
-        """Time in which devices wait for one another. [s]"""
+        """Time in which devices wait for one another, or for their hosts. [s]"""
         return self.host_s + self.bubble_s + self.jitter_s
 
     @property

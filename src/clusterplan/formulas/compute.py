@@ -416,9 +416,8 @@ def routing_stall_s(stall_s: ArrayLike, recomputed: ArrayLike) -> FloatArray:
 
     References
     ----------
-    .. [1] Megatron-Core documentation, "MoE": dropless experts need the number of tokens on the host, which keeps
-       their layers out of CUDA graphs; release notes of 2026: paged stashing and grouped products that read sizes on
-       the device let a whole iteration be one graph.
+    .. [1] Megatron-LM, pull request 4247, "Paged Stashing," 2026: without dropped tokens shapes change from step to
+       step, which takes the host; buffers of fixed size remove the wait and let a whole iteration be one graph.
 
     Examples
     --------
